@@ -1,0 +1,160 @@
+"""errors: named faults of the machine and named refusals of bad input.
+
+A fault says what happened, who did it, where (address and, when known, matrix
+coordinates), the rule that was broken and the remedy. `HardwareFault` and its
+children stand for what silicon would do wrong, often in silence. `InputError` and
+its children are for the caller of the library.
+"""
+
+from __future__ import annotations
+
+
+class Fp4refError(Exception):
+    """Root of every error that fp4ref raises on purpose."""
+
+
+class InputError(Fp4refError, ValueError):
+    """The caller passed a shape, dtype, file or option that cannot be used."""
+
+
+class ConfigError(InputError):
+    """A kernel configuration that the machine cannot run."""
+
+
+class LayoutError(InputError):
+    """A tensor is in another layout than the operation needs."""
+
+
+class TensorMapError(InputError):
+    """`cuTensorMapEncodeTiled` would return CUDA_ERROR_INVALID_VALUE."""
+
+
+class TraceError(InputError):
+    """A trace file cannot be read, or a step is outside the trace."""
+
+
+class PipelineMisuse(Fp4refError):
+    """A pipeline stage was left without commit or release."""
+
+
+class HardwareFault(Fp4refError):
+    """Something that silicon would do wrong, reported by name.
+
+    Parameters
+    ----------
+    what
+        What happened, with the numbers.
+    who
+        The agent, for example ``"cta (5,0,0) warp 2"``.
+    where
+        Address, and matrix coordinates where they are known.
+    rule
+        The rule that was broken, with its source.
+    remedy
+        What to do about it.
+    """
+
+    def __init__(
+        self,
+        what: str,
+        *,
+        who: str = "",
+        where: str = "",
+        rule: str = "",
+        remedy: str = "",
+    ) -> None:
+        self.what, self.who, self.where = what, who, where
+        self.rule, self.remedy = rule, remedy
+        super().__init__(what)
+
+    def __str__(self) -> str:
+        parts = [f"{type(self).__name__}: {self.what}"]
+        for label in ("who", "where", "rule", "remedy"):
+            if text := getattr(self, label):
+                parts.append(f"  {label}: {text}")
+        return "\n".join(parts)
+
+
+class NotModelled(HardwareFault):
+    """The instruction or option exists, but this machine does not model it."""
+
+
+class MisalignedAddress(HardwareFault):
+    """An address does not have the alignment the instruction needs."""
+
+
+class OutOfBounds(HardwareFault):
+    """An address lies outside the memory or outside every allocation."""
+
+
+class UninitialisedRead(HardwareFault):
+    """Memory was read that nothing has written."""
+
+
+class ReadWhileInFlight(HardwareFault):
+    """Memory was touched while an asynchronous operation still uses it."""
+
+
+class MissingProxyFence(HardwareFault):
+    """The async proxy reads what the generic proxy wrote, with no fence between."""
+
+
+class RegistersNotReady(HardwareFault):
+    """A tcgen05.ld result was used before tcgen05.wait::ld."""
+
+
+class MbarrierFault(HardwareFault):
+    """An mbarrier was used before init, after inval, or beyond its counts."""
+
+
+class MbarrierCorrupted(MbarrierFault):
+    """The mbarrier object was changed by something other than mbarrier operations."""
+
+
+class DescriptorFault(HardwareFault):
+    """A shared-memory matrix descriptor or instruction descriptor is not legal."""
+
+
+class ScaleFactorFault(HardwareFault):
+    """Scale factors in TMEM are not where or how the MMA needs them."""
+
+
+class TmemAllocationFault(HardwareFault):
+    """TMEM columns were allocated, used or freed against the rules."""
+
+
+class LaneQuarterViolation(HardwareFault):
+    """A warp touched TMEM lanes outside its own quarter."""
+
+
+class ClusterFault(HardwareFault):
+    """A cluster rank, mask or shared::cluster address names no CTA."""
+
+
+class LaunchFault(HardwareFault):
+    """A launch asks for more than the machine has."""
+
+
+class ExitFault(HardwareFault):
+    """A CTA exited with work in flight or resources held."""
+
+
+class DeadlockError(HardwareFault):
+    """No warp can run and nothing is in flight.
+
+    The wait-for graph is in `edges`: (waiter, what it waits for, who could release it).
+    """
+
+    def __init__(
+        self, what: str, edges: list[tuple[str, str, str]], **where: str
+    ) -> None:
+        self.edges = edges
+        super().__init__(what, **where)
+
+    def __str__(self) -> str:
+        lines = [super().__str__(), "  wait-for graph:"]
+        for waiter, on, released_by in self.edges:
+            lines.append(
+                f"    {waiter}\n      waits for {on}\n      released by {released_by}"
+            )
+        return "\n".join(lines)
