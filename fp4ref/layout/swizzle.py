@@ -1,0 +1,146 @@
+"""swizzle: the XOR pattern of shared-memory tiles.
+
+A swizzled tile keeps its rows in place and permutes the 16-byte chunks inside them, so
+that eight rows read at one column come from different banks. ``Sw<3,4,3>``, 128B:
+
+    offset bit   ... 9 8 7   6 5 4   3 2 1 0
+                     row     chunk   byte in chunk
+                      +--XOR-->+
+
+XOR changes no row bit, so applying it again undoes it. Source: PTX ISA, Tensor
+swizzling modes; CuTe ``swizzle.hpp``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any, TypeVar, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fp4ref.errors import InputError, LayoutError
+
+AnyInteger = TypeVar("AnyInteger", bound=np.integer[Any])
+
+
+@dataclass(frozen=True, repr=False)
+class Swizzle:
+    """XOR `bits` bits, starting `shift` above bit `base`, into those at `base`.
+
+    Parameters
+    ----------
+    bits
+        How many bits take part; 0 moves nothing.
+    base
+        How many low bits stay together: 4 for chunks of 16 bytes.
+    shift
+        From the bits that are changed up to the bits that are read, at least `bits`.
+
+    Raises
+    ------
+    LayoutError
+        The two bit fields overlap, which would not be a permutation.
+    """
+
+    bits: int
+    base: int
+    shift: int
+
+    def __post_init__(self) -> None:
+        if self.bits < 0 or self.base < 0 or self.shift < self.bits:
+            raise LayoutError(
+                f"{self}: needs bits >= 0, base >= 0 and shift >= bits, so that the "
+                "bits read and the bits changed are apart"
+            )
+
+    @overload
+    def __call__(self, offset: int) -> int: ...
+    @overload
+    def __call__(self, offset: NDArray[AnyInteger]) -> NDArray[AnyInteger]: ...
+    def __call__(self, offset: int | NDArray[AnyInteger]) -> int | NDArray[AnyInteger]:
+        """Permute a byte offset, or every offset of an integer array."""
+        row_bits = ((1 << self.bits) - 1) << (self.base + self.shift)
+        if not isinstance(offset, np.ndarray):
+            return offset ^ ((offset & row_bits) >> self.shift)
+        if offset.dtype.kind not in "iu":
+            raise InputError(f"swizzle offsets are {offset.dtype}; need integers")
+        wide = offset.astype(np.int64)
+        return (wide ^ ((wide & row_bits) >> self.shift)).astype(offset.dtype)
+
+    def __repr__(self) -> str:
+        return f"Sw<{self.bits},{self.base},{self.shift}>"
+
+
+class SwizzleMode(IntEnum):
+    """The modes of TMA and of the MMA; values as in ``CUtensorMapSwizzle``."""
+
+    NONE = 0
+    B32 = 1
+    B64 = 2
+    B128 = 3
+
+    @property
+    def span(self) -> int:
+        """Bytes of one row, inside which chunks move; 16, one chunk, for NONE."""
+        return 16 << self.value
+
+    @property
+    def swizzle(self) -> Swizzle:
+        """The permutation of byte offsets from an aligned start."""
+        return Swizzle(self.value, 4, 3)
+
+    @property
+    def alignment(self) -> int:
+        """Bytes on which a tile must start for the pattern to start with it.
+
+        128, 256, 512, 1024: one period of the pattern. 128 for NONE is what a TMA
+        destination needs anyway.
+        """
+        return 128 << self.value
+
+    @property
+    def descriptor_code(self) -> int:
+        """Bits 61-63 of the tcgen05 matrix descriptor: 0, 6, 4, 2.
+
+        Source: PTX ISA, Shared memory descriptor.
+        """
+        return (0, 6, 4, 2)[self.value]
+
+
+def swizzled_offsets(mode: SwizzleMode, rows: int, row_bytes: int) -> NDArray[np.int64]:
+    """Say where each byte of a K-major tile lies in shared memory.
+
+    Parameters
+    ----------
+    row_bytes
+        Exactly ``mode.span`` for a swizzled mode; a multiple of 16 for NONE, where
+        the tile is plain row-major.
+
+    Returns
+    -------
+    int64 (rows, row_bytes), bytes
+        Offset from the start of a tile that is aligned to ``mode.alignment``.
+
+    Raises
+    ------
+    LayoutError
+        `row_bytes` does not fit the mode.
+    """
+    mode = SwizzleMode(mode)
+    if rows < 1 or row_bytes < 1:
+        raise LayoutError(f"a tile of {rows} rows of {row_bytes} bytes is empty")
+    if mode is SwizzleMode.NONE:
+        if row_bytes % 16:
+            raise LayoutError(
+                f"row of {row_bytes} bytes; shared-memory rows are multiples of 16"
+            )
+    elif row_bytes != mode.span:
+        raise LayoutError(
+            f"row of {row_bytes} bytes with {mode.name} swizzle; a swizzled row is "
+            f"{mode.span} bytes ({2 * mode.span} E2M1 codes). Cut the tile into boxes "
+            "of that width, or choose the mode whose span is the row"
+        )
+    plain = np.arange(rows * row_bytes, dtype=np.int64).reshape(rows, row_bytes)
+    return mode.swizzle(plain)
