@@ -1,1 +1,65 @@
-"""placeholder"""
+"""numerics: what the bits mean.
+
+`formats` holds the codes, `quantize` makes them, `dot` multiplies them as the tensor
+core does, `arithmetic` and `activation` are the float32 operations of the epilogue.
+Nothing here imports Numba before the first product.
+"""
+
+from fp4ref.numerics.activation import gelu, relu, silu
+from fp4ref.numerics.arithmetic import add_f32, div_f32, fma_f32, mul_f32
+from fp4ref.numerics.dot import (
+    Operand,
+    decode_a,
+    decode_b,
+    matmul_block_scaled,
+    mma_block_scaled,
+    mma_decoded,
+)
+from fp4ref.numerics.formats import (
+    ScaleFormat,
+    decode_e2m1,
+    decode_ue4m3,
+    decode_ue8m0,
+    encode_bf16,
+    encode_e2m1,
+    encode_f16,
+    encode_ue4m3,
+    encode_ue8m0,
+    pack_e2m1,
+    unpack_e2m1,
+)
+from fp4ref.numerics.quantize import (
+    amax_global_scale,
+    dequantize_blocks,
+    quantize_blocks,
+)
+
+__all__ = [
+    "Operand",
+    "ScaleFormat",
+    "add_f32",
+    "amax_global_scale",
+    "decode_a",
+    "decode_b",
+    "decode_e2m1",
+    "decode_ue4m3",
+    "decode_ue8m0",
+    "dequantize_blocks",
+    "div_f32",
+    "encode_bf16",
+    "encode_e2m1",
+    "encode_f16",
+    "encode_ue4m3",
+    "encode_ue8m0",
+    "fma_f32",
+    "gelu",
+    "matmul_block_scaled",
+    "mma_block_scaled",
+    "mma_decoded",
+    "mul_f32",
+    "pack_e2m1",
+    "quantize_blocks",
+    "relu",
+    "silu",
+    "unpack_e2m1",
+]

@@ -1,0 +1,215 @@
+"""quantize: block-scaled quantisation by CUTLASS's rule, and the way back.
+
+One scale per block of `vec_size` elements, all in float32, as the output stage of a
+block-scaled GEMM computes it (CUTLASS ``LinCombBlockScaleFactor``, file
+``epilogue/fusion/sm100_visitor_store_tma_warpspecialized.hpp``)::
+
+    amax  = max.NaN(0, |z_0|, |z_1|, ...)
+    scale = encode(amax * (norm * (1/6)))            UE4M3: rn, UE8M0: round up
+    s     = min.NaN(norm * (1 / decode(scale)), FLT_MAX)
+    code  = encode_e2m1(z_i * s)
+
+A block decodes to ``code * scale / norm``.
+
+CUTLASS takes ``rcp.approx.ftz.f32`` for both reciprocals. On 6 and on each of the
+eight UE4M3 significands that instruction returns the correctly rounded quotient
+(measured on sm_90; its error depends on the significand only), so true division
+gives the same bits. The reciprocal of a UE8M0 scale is the exact power of two with
+code ``254 - scale``.
+
+What falls out of the rule:
+
+* A zero block has scale 0x00 and codes 0x0 or 0x8 (the sign of the zero stays).
+* A block whose scale rounds to 0 has scale 0x00; its non-zero elements saturate to
+  0x7 or 0xF, and it decodes to 0.
+* One NaN makes the scale NaN and all codes 0x7.
+* One Inf makes the scale the largest finite one; the Inf becomes 0x7 or 0xF.
+"""
+
+from __future__ import annotations
+
+from typing import Final, Literal, overload
+
+import numpy as np
+import numpy.typing as npt
+
+from fp4ref.errors import InputError
+from fp4ref.numerics.formats import (
+    F32,
+    F64,
+    U8,
+    ScaleFormat,
+    decode_e2m1,
+    decode_ue8m0,
+    encode_e2m1,
+    encode_ue4m3,
+    encode_ue8m0,
+    require_codes,
+    require_float32,
+    require_scale_format,
+)
+
+_E2M1_MAX: Final = np.float32(6.0)
+_UE4M3_MAX: Final = np.float32(448.0)
+_ONE_SIXTH: Final = np.float32(1.0) / _E2M1_MAX  # 0x3E2AAAAB, rcp.approx.ftz(6)
+_FLT_MAX: Final = np.finfo(np.float32).max
+
+
+def quantize_blocks(
+    z: npt.ArrayLike,
+    *,
+    norm: float,
+    scale_format: ScaleFormat,
+    vec_size: int = 16,
+) -> tuple[U8, U8]:
+    """Quantise every run of `vec_size` elements of the last dimension.
+
+    Parameters
+    ----------
+    z : (..., K), float32
+    norm
+        The factor that maps `z` to the scaled range, rounded to float32. CUTLASS:
+        ``norm_constant``. `amax_global_scale` gives the one that uses all of UE4M3.
+    vec_size
+        16 or 32.
+
+    Returns
+    -------
+    codes : (..., K)
+        E2M1, one per byte.
+    scales : (..., K / vec_size)
+        In `scale_format`.
+
+    Raises
+    ------
+    InputError
+        `z` is not float32, K is not a multiple of `vec_size`, or `norm` is not a
+        positive finite number.
+    """
+    require_scale_format(scale_format, "quantize_blocks")
+    array = require_float32(z, "quantize_blocks z")
+    if vec_size not in (16, 32):
+        raise InputError(
+            f"quantize_blocks: vec_size {vec_size}; scale vectors are 16 or 32 long. "
+            "Use 16 for NVFP4, 32 for MXFP4"
+        )
+    if array.ndim == 0 or array.shape[-1] % vec_size:
+        raise InputError(
+            f"quantize_blocks: shape {array.shape}; the last dimension must be a "
+            f"multiple of vec_size {vec_size}. Pad it with zeros"
+        )
+    factor = _float32_norm(norm)
+    blocks = array.reshape(*array.shape[:-1], array.shape[-1] // vec_size, vec_size)
+    with np.errstate(all="ignore"):
+        amax = np.abs(blocks).max(axis=-1)  # np.max propagates NaN, as max.NaN does
+        target = amax * (factor * _ONE_SIXTH)
+        if scale_format is ScaleFormat.UE4M3:
+            scales = encode_ue4m3(target)
+            reciprocal = np.float32(1.0) / scale_format.decode(scales)
+        else:
+            scales = encode_ue8m0(target, "rp")
+            # 0xFF wraps to 0xFF, so NaN stays NaN.
+            reciprocal = decode_ue8m0(np.uint8(254) - scales)
+        s = np.minimum(factor * reciprocal, _FLT_MAX)  # 1/0 becomes FLT_MAX
+        codes = encode_e2m1(blocks * s[..., np.newaxis])
+    return codes.reshape(array.shape), scales
+
+
+def _float32_norm(norm: float) -> np.float32:
+    """Return `norm` as float32 if it is positive and finite there."""
+    with np.errstate(all="ignore"):
+        factor = np.float32(norm)
+    if not (0 < factor < np.inf):
+        raise InputError(
+            f"quantize_blocks: norm {norm!r}; need a positive number that is finite "
+            "in float32. Use 1.0 for no global scale, or amax_global_scale(z)"
+        )
+    return factor
+
+
+def amax_global_scale(x: npt.ArrayLike) -> np.float32:
+    """Return ``448 * 6 / amax(|x|)``, the factor that maps `x` onto all of UE4M3.
+
+    This is the factor to multiply by (the *encode* scale of TransformerEngine and
+    FlashInfer); checkpoints that store ``amax / 2688`` hold its inverse. An all-zero,
+    empty or infinite tensor gets 1.0, a quotient above FLT_MAX gets FLT_MAX. NaNs do
+    not count: they poison their own block, not the tensor.
+
+    Raises
+    ------
+    InputError
+        `x` is not float32.
+    """
+    magnitudes = np.abs(require_float32(x, "amax_global_scale"))
+    amax = np.fmax.reduce(magnitudes, axis=None, initial=np.float32(0))
+    if amax == 0 or np.isinf(amax):
+        return np.float32(1.0)
+    with np.errstate(over="ignore"):
+        return np.float32(min(_UE4M3_MAX * _E2M1_MAX / amax, _FLT_MAX))
+
+
+@overload
+def dequantize_blocks(
+    codes: npt.ArrayLike,
+    scales: npt.ArrayLike,
+    *,
+    scale_format: ScaleFormat,
+    dtype: Literal["float32"] = "float32",
+) -> F32: ...
+@overload
+def dequantize_blocks(
+    codes: npt.ArrayLike,
+    scales: npt.ArrayLike,
+    *,
+    scale_format: ScaleFormat,
+    dtype: Literal["float64"],
+) -> F64: ...
+def dequantize_blocks(
+    codes: npt.ArrayLike,
+    scales: npt.ArrayLike,
+    *,
+    scale_format: ScaleFormat,
+    dtype: Literal["float32", "float64"] = "float32",
+) -> F32 | F64:
+    """Return ``code * scale``; the global scale is not divided out.
+
+    Exact, except that in float32 a UE8M0 scale near either end of its range makes
+    Inf or a rounded subnormal. Use float64 there.
+
+    Parameters
+    ----------
+    codes : (..., K)
+        E2M1, one per byte.
+    scales : (..., K / vec_size)
+        The vector size is the quotient of the two last dimensions.
+
+    Raises
+    ------
+    InputError
+        The shapes do not fit together, or a code is above 15.
+    """
+    require_scale_format(scale_format, "dequantize_blocks")
+    if dtype not in ("float32", "float64"):
+        raise InputError(
+            f"dequantize_blocks: dtype {dtype!r}; the products need 'float32' or "
+            "'float64'. Convert the result for anything narrower"
+        )
+    data = require_codes(codes, "dequantize_blocks codes", highest=0xF)
+    scale_codes = require_codes(scales, "dequantize_blocks scales")
+    if (
+        data.ndim == 0
+        or data.shape[:-1] != scale_codes.shape[:-1]
+        or scale_codes.shape[-1] == 0
+        or data.shape[-1] % scale_codes.shape[-1]
+    ):
+        raise InputError(
+            f"dequantize_blocks: codes {data.shape} and scales {scale_codes.shape}; "
+            "need the same leading dimensions and a whole number of elements per "
+            "scale. Pass scales as a (rows, K / vec_size) matrix, not in tiled layout"
+        )
+    values = decode_e2m1(data).astype(dtype)
+    factors = scale_format.decode(scale_codes).astype(dtype)
+    vec_size = data.shape[-1] // scale_codes.shape[-1]
+    with np.errstate(all="ignore"):
+        products: F32 | F64 = values * np.repeat(factors, vec_size, axis=-1)
+    return products
