@@ -49,12 +49,13 @@ def fma_f32(a: npt.ArrayLike, b: npt.ArrayLike, c: npt.ArrayLike) -> F32:
     InputError
         An argument is not float32.
     """
-    factor = require_float32(a, "fma_f32 a").astype(np.float64)
-    other = require_float32(b, "fma_f32 b").astype(np.float64)
-    addend = require_float32(c, "fma_f32 c").astype(np.float64)
+    a = require_float32(a, "fma_f32 a")
+    b = require_float32(b, "fma_f32 b")
+    c = require_float32(c, "fma_f32 c")
     with np.errstate(all="ignore"):
-        product = factor * other  # exact: 24 + 24 bits
-        return canonical_nan(_add_round_to_odd(product, addend).astype(np.float32))
+        product = np.multiply(a, b, dtype=np.float64)  # exact: 24 + 24 bits
+        total = _add_round_to_odd(product, c.astype(np.float64))
+        return canonical_nan(total.astype(np.float32))
 
 
 def mul_f32(a: npt.ArrayLike, b: npt.ArrayLike) -> F32:

@@ -190,7 +190,7 @@ def mma_decoded(a: Operand, b: Operand, c: npt.ArrayLike | None = None) -> F32:
         d = np.array(require_float32(c, "mma c"), order="C")
         if d.shape != (m, n):
             raise InputError(
-                f"mma: C has shape {d.shape}; need ({m}, {n}), one element for each row "
+                f"mma: C has shape {d.shape}; need ({m}, {n}), one element for a row "
                 "of A and row of B. Pass None for zero"
             )
     parallel = m * n * k > _SERIAL_LIMIT

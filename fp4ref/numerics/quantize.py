@@ -140,8 +140,8 @@ def amax_global_scale(x: npt.ArrayLike) -> np.float32:
     InputError
         `x` is not float32.
     """
-    magnitudes = np.abs(require_float32(x, "amax_global_scale"))
-    amax = np.fmax.reduce(magnitudes, axis=None, initial=np.float32(0))
+    magnitudes = np.abs(require_float32(x, "amax_global_scale")).ravel()
+    amax = np.fmax.reduce(magnitudes, initial=np.float32(0))  # fmax drops NaN
     if amax == 0 or np.isinf(amax):
         return np.float32(1.0)
     with np.errstate(over="ignore"):
