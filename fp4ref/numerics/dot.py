@@ -107,20 +107,7 @@ def decode_a(
     InputError
         A shape, a code, or the pair of `scale_format` and `vec_size` is not legal.
     """
-    codes, scales = _checked_operand("a", a, sfa, scale_format, vec_size)
-    if pad := -codes.shape[1] % K_STEP:
-        codes = np.pad(codes, ((0, 0), (0, pad)))
-        scales = np.pad(
-            scales, ((0, 0), (0, codes.shape[1] // vec_size - scales.shape[1]))
-        )
-    if vec_size != GROUP:
-        scales = np.repeat(scales, vec_size // GROUP, axis=1)
-    halves = np.take(_E2M1_HALVES, codes)
-    live = np.packbits(halves != 0, axis=1).view(np.uint16).astype(np.int64)
-    significand, exponent = _SCALE_TABLES[scale_format]
-    return Operand(
-        halves, live, np.take(significand, scales), np.take(exponent, scales)
-    )
+    return _decode_rows("a", a, sfa, scale_format, vec_size)
 
 
 def decode_b(
@@ -144,7 +131,7 @@ def decode_b(
     InputError
         A shape, a code, or the pair of `scale_format` and `vec_size` is not legal.
     """
-    rows = decode_a(b, sfb, scale_format=scale_format, vec_size=vec_size)
+    rows = _decode_rows("b", b, sfb, scale_format, vec_size)
     return Operand(
         np.ascontiguousarray(rows.halves.T),
         np.ascontiguousarray(rows.live.T),
@@ -285,6 +272,27 @@ def matmul_block_scaled(
         decode_a(a, sfa, scale_format=scale_format, vec_size=vec_size),
         decode_b(b, sfb, scale_format=scale_format, vec_size=vec_size),
         c,
+    )
+
+
+def _decode_rows(
+    name: str,
+    codes: npt.ArrayLike,
+    scales: npt.ArrayLike,
+    scale_format: ScaleFormat,
+    vec_size: int,
+) -> Operand:
+    data, scale_codes = _checked_operand(name, codes, scales, scale_format, vec_size)
+    if pad := -data.shape[1] % K_STEP:
+        data = np.pad(data, ((0, 0), (0, pad)))
+        scale_codes = np.pad(scale_codes, ((0, 0), (0, pad // vec_size)))
+    if vec_size != GROUP:
+        scale_codes = np.repeat(scale_codes, vec_size // GROUP, axis=1)
+    halves = np.take(_E2M1_HALVES, data)
+    live = np.packbits(halves != 0, axis=1).view(np.uint16).astype(np.int64)
+    significand, exponent = _SCALE_TABLES[scale_format]
+    return Operand(
+        halves, live, np.take(significand, scale_codes), np.take(exponent, scale_codes)
     )
 
 
