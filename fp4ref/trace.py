@@ -1,0 +1,453 @@
+"""trace: what every unit did, in order, and the memory at any step.
+
+An `Event` names who did what: operands, bytes read and written, barrier change, frame
+and source line. A `Trace` holds the events and, for every write, the exclusive-or of
+old and new bytes. One pass of XORs therefore moves the memory forward *or* back, and
+any step can be shown without running the machine again. A saved trace needs only this
+module to be read.
+"""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fp4ref.errors import TraceError
+
+Bytes = NDArray[np.uint8]
+Kind = Literal["sync", "issue", "land", "note"]
+
+FORMAT_VERSION = 1
+FILE_SUFFIX = ".fp4trace.npz"
+
+
+class Range(NamedTuple):
+    """`rows` runs of `nbytes` bytes in one memory, `pitch` bytes apart.
+
+    `space` is ``"gmem"``, ``"smem<sm>"`` or ``"tmem<sm>"``. Addresses are bytes; in
+    TMEM byte ``lane * 2048 + column * 4`` stands for one 32-bit cell.
+    """
+
+    space: str
+    start: int
+    nbytes: int
+    rows: int = 1
+    pitch: int = 0
+
+    @property
+    def end(self) -> int:
+        """One past the last byte."""
+        return self.start + (self.rows - 1) * self.pitch + self.nbytes
+
+    @property
+    def size(self) -> int:
+        """Bytes covered."""
+        return self.rows * self.nbytes
+
+    def overlaps(self, other: Range) -> bool:
+        """Whether the two ranges share a byte."""
+        if (
+            self.space != other.space
+            or self.start >= other.end
+            or other.start >= self.end
+        ):
+            return False
+        if self.rows == 1 and other.rows == 1:
+            return True
+        a = self.start + self.pitch * np.arange(self.rows)[:, None]
+        b = other.start + other.pitch * np.arange(other.rows)[None, :]
+        return bool(((a < b + other.nbytes) & (b < a + self.nbytes)).any())
+
+
+class Barrier(NamedTuple):
+    """One mbarrier before and after an event: (phase, pending arrivals, tx-count)."""
+
+    space: str
+    address: int
+    label: str
+    before: tuple[int, int, int]
+    after: tuple[int, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One thing that one agent did.
+
+    Attributes
+    ----------
+    step
+        Position in the trace, from 0.
+    sm, cta
+        The SM, and the CTA's index in the grid.
+    agent
+        ``"warp0"`` to ``"warp7"``, or a unit: ``"tma"``, ``"tcgen05"``, ``"clc"``.
+    operation
+        The PTX name, for example ``"mbarrier.arrive.expect_tx"``.
+    kind
+        ``issue`` and ``land`` for asynchronous work, ``sync`` for work done at once,
+        ``note`` for a fact that the kernel states (loop counts, pipeline states).
+    issued
+        For a landing the step of its issue, for a wait that blocked the step at which
+        it began; otherwise -1.
+    frames
+        Ids of the frame index, outermost first.
+    source, kernel_source
+        ``file:line`` of the emulator's and of the CUDA kernel's statement.
+    """
+
+    step: int
+    sm: int
+    cta: tuple[int, int, int]
+    agent: str
+    operation: str
+    kind: Kind
+    operands: Mapping[str, Any]
+    reads: tuple[Range, ...] = ()
+    writes: tuple[Range, ...] = ()
+    barrier: tuple[Barrier, ...] = ()
+    frames: tuple[str, ...] = ()
+    source: str = ""
+    kernel_source: str = ""
+    issued: int = -1
+
+
+@dataclass
+class State:
+    """Memory at one step: `memory[space]` bytes, and which bytes were ever written."""
+
+    step: int
+    memory: dict[str, Bytes]
+    base: dict[str, int]
+    written: dict[str, NDArray[np.bool_]]
+
+    def read(self, where: Range) -> Bytes:
+        """Bytes of `where`, shape (rows, nbytes)."""
+        return _window(self.memory[where.space], self.base[where.space], where).copy()
+
+
+def _window(data: NDArray[Any], base: int, where: Range) -> NDArray[Any]:
+    """Return a writable view (rows, nbytes) of `where` in a flat one-byte array."""
+    return np.ndarray(
+        (where.rows, where.nbytes),
+        data.dtype,
+        data.data,
+        where.start - base,
+        (where.pitch, 1),
+    )
+
+
+@dataclass
+class Trace:
+    """Events of one run, with enough to show memory at any step.
+
+    Attributes
+    ----------
+    events
+        In order of `Event.step`.
+    deltas
+        For each event, one array per write: old XOR new, shape (rows, nbytes).
+    images
+        Memory before step 0, per space.
+    base
+        Address of byte 0 of each image.
+    meta
+        What ran: configuration, shapes, backend, schedule. JSON values only.
+    """
+
+    events: list[Event] = field(default_factory=list)
+    deltas: list[tuple[Bytes, ...]] = field(default_factory=list)
+    images: dict[str, Bytes] = field(default_factory=dict)
+    base: dict[str, int] = field(default_factory=dict)
+    meta: dict[str, Any] = field(default_factory=dict)
+    _cursor: State | None = field(default=None, repr=False, compare=False)
+    _first_write: dict[str, NDArray[np.int64]] | None = field(
+        default=None, repr=False, compare=False
+    )
+
+    def __len__(self) -> int:
+        return len(self.events)
+
+    def __iter__(self) -> Iterator[Event]:
+        return iter(self.events)
+
+    def select(
+        self,
+        *,
+        frame: str | None = None,
+        agent: str | None = None,
+        operation: str | None = None,
+        cta: tuple[int, int, int] | None = None,
+    ) -> list[Event]:
+        """Events that match every given field; `operation` matches by prefix."""
+        return [
+            e
+            for e in self.events
+            if (frame is None or frame in e.frames)
+            and (agent is None or e.agent == agent)
+            and (operation is None or e.operation.startswith(operation))
+            and (cta is None or e.cta == cta)
+        ]
+
+    def at(self, step: int) -> State:
+        """Memory just *after* event `step`; -1 is the memory before the first event.
+
+        Walks from the step last shown, forward or back, so neighbouring steps are
+        cheap. The returned state is a copy.
+
+        Raises
+        ------
+        TraceError
+            `step` is outside -1 .. len - 1.
+        """
+        if not -1 <= step < len(self.events):
+            raise TraceError(
+                f"step {step} is outside this trace; steps run from -1 (before the "
+                f"first event) to {len(self.events) - 1}"
+            )
+        if self._cursor is None:
+            memory = {s: image.copy() for s, image in self.images.items()}
+            self._cursor = State(-1, memory, self.base, {})
+        cursor = self._cursor
+        forward = range(cursor.step + 1, step + 1)
+        back = range(cursor.step, step, -1)
+        for i in forward if step > cursor.step else back:
+            for where, delta in zip(self.events[i].writes, self.deltas[i], strict=True):
+                space = where.space
+                view = _window(cursor.memory[space], self.base[space], where)
+                view ^= delta
+        cursor.step = step
+        return State(
+            step,
+            {s: m.copy() for s, m in cursor.memory.items()},
+            self.base,
+            {s: first <= step for s, first in self._first_writes().items()},
+        )
+
+    def _first_writes(self) -> dict[str, NDArray[np.int64]]:
+        """Step at which each byte is first written; before step 0 in global memory."""
+        if self._first_write is None:
+            never = np.iinfo(np.int64).max
+            self._first_write = {
+                s: np.full(image.size, -1 if s == "gmem" else never)
+                for s, image in self.images.items()
+            }
+            for event in self.events:
+                for where in event.writes:
+                    flat = self._first_write[where.space]
+                    rows = where.start - self.base[where.space]
+                    for row in range(where.rows):
+                        begin = rows + row * where.pitch
+                        part = flat[begin : begin + where.nbytes]
+                        np.minimum(part, event.step, out=part)
+        return self._first_write
+
+    def save(self, path: str | Path) -> Path:
+        """Write one compressed file; returns its path.
+
+        Raises
+        ------
+        TraceError
+            The folder does not exist or cannot be written.
+        """
+        path = Path(path)
+        if not path.name.endswith(FILE_SUFFIX):
+            path = path.with_name(path.name + FILE_SUFFIX)
+        header = {
+            "version": FORMAT_VERSION,
+            "meta": self.meta,
+            "base": self.base,
+            "events": [asdict(e) for e in self.events],
+        }
+        flat = [d.ravel() for deltas in self.deltas for d in deltas]
+        payload = np.concatenate(flat) if flat else np.empty(0, np.uint8)
+        text = json.dumps(header, separators=(",", ":")).encode()
+        images = {f"image_{s}": image for s, image in self.images.items()}
+        try:
+            np.savez_compressed(
+                path,
+                allow_pickle=False,
+                header=np.frombuffer(text, np.uint8),
+                payload=payload,
+                **images,
+            )
+        except OSError as error:
+            raise TraceError(f"cannot write {path}: {error.strerror}") from None
+        return path
+
+    @classmethod
+    def load(cls, path: str | Path) -> Trace:
+        """Read a file that `save` wrote.
+
+        Raises
+        ------
+        TraceError
+            The file is missing, damaged, or of another format version.
+        """
+        try:
+            with np.load(path, allow_pickle=False) as file:
+                header = json.loads(bytes(file["header"]))
+                payload = file["payload"]
+                images = {
+                    name[len("image_") :]: file[name]
+                    for name in file.files
+                    if name.startswith("image_")
+                }
+        except FileNotFoundError:
+            raise TraceError(f"{path}: no such file") from None
+        except (OSError, ValueError, KeyError, zipfile.BadZipFile):
+            raise TraceError(
+                f"{path} is not a trace; write one with `fp4ref walk` or Trace.save"
+            ) from None
+        if header.get("version") != FORMAT_VERSION:
+            raise TraceError(
+                f"{path} has trace format {header.get('version')}, this release reads "
+                f"format {FORMAT_VERSION}; make the trace again"
+            )
+        events = [_event(d) for d in header["events"]]
+        deltas, at = [], 0
+        for event in events:
+            parts = []
+            for where in event.writes:
+                part = payload[at : at + where.size]
+                if part.size != where.size:
+                    raise TraceError(f"{path} is cut short; make the trace again")
+                parts.append(part.reshape(where.rows, where.nbytes))
+                at += where.size
+            deltas.append(tuple(parts))
+        return cls(events, deltas, images, header["base"], header["meta"])
+
+    def to_perfetto(self) -> dict[str, Any]:
+        """Return the trace in Perfetto's (Chrome's) JSON: one step is 1 microsecond.
+
+        Asynchronous work is drawn from issue to landing on its unit's track.
+        """
+        agents = sorted({(e.sm, e.agent) for e in self.events})
+        tid = {key: i for i, key in enumerate(agents)}
+        rows: list[dict[str, Any]] = []
+        for sm, agent in agents:
+            ids = {"ph": "M", "pid": sm, "tid": tid[sm, agent]}
+            rows.append(ids | {"name": "thread_name", "args": {"name": agent}})
+            rows.append(ids | {"name": "process_name", "args": {"name": f"SM {sm}"}})
+        for e in self.events:
+            begin = e.issued if e.issued >= 0 else e.step
+            args = {"step": e.step, "kind": e.kind, "source": e.source, **e.operands}
+            rows.append(
+                {
+                    "name": e.operation,
+                    "cat": ",".join(e.frames),
+                    "ph": "X",
+                    "ts": begin,
+                    "dur": e.step - begin + 1,
+                    "pid": e.sm,
+                    "tid": tid[e.sm, e.agent],
+                    "args": args,
+                }
+            )
+        return {"traceEvents": rows, "displayTimeUnit": "ns", "otherData": self.meta}
+
+
+def _event(d: dict[str, Any]) -> Event:
+    """Rebuild an event from JSON, where tuples came back as lists."""
+    return Event(
+        **d
+        | {
+            "cta": tuple(d["cta"]),
+            "reads": tuple(Range(*r) for r in d["reads"]),
+            "writes": tuple(Range(*r) for r in d["writes"]),
+            "frames": tuple(d["frames"]),
+            "barrier": tuple(
+                Barrier(b[0], b[1], b[2], _counts(b[3]), _counts(b[4]))
+                for b in d["barrier"]
+            ),
+        }
+    )
+
+
+def _counts(values: Sequence[int]) -> tuple[int, int, int]:
+    phase, pending, tx_count = values
+    return phase, pending, tx_count
+
+
+class Recorder:
+    """Collects events and deltas while a machine runs.
+
+    The machine opens an event with `begin`, its memories report every access through
+    `access`, and `end` closes it. A consumer that watches events as they come (a race
+    detector, a progress bar) is given to `observers`.
+    """
+
+    def __init__(self) -> None:
+        self.trace = Trace()
+        self.observers: list[Any] = []
+        self._reads: list[Range] = []
+        self._writes: list[Range] = []
+        self._deltas: list[Bytes] = []
+        self._barriers: list[Barrier] = []
+
+    @property
+    def step(self) -> int:
+        """Step number of the event that is open or comes next."""
+        return len(self.trace.events)
+
+    def image(self, space: str, data: Bytes, base: int) -> None:
+        """Keep the memory of `space` as it is before the first event."""
+        self.trace.images[space] = data.copy()
+        self.trace.base[space] = base
+
+    def read(self, where: Range) -> None:
+        """Note a read by the open event."""
+        self._reads.append(where)
+
+    def write(self, where: Range, delta: Bytes) -> None:
+        """Note a write by the open event; `delta` is old XOR new."""
+        self._writes.append(where)
+        self._deltas.append(delta)
+
+    def barrier(self, change: Barrier) -> None:
+        """Note an mbarrier's change by the open event."""
+        self._barriers.append(change)
+
+    def end(
+        self,
+        sm: int,
+        cta: tuple[int, int, int],
+        agent: str,
+        operation: str,
+        kind: Kind,
+        operands: Mapping[str, Any],
+        *,
+        frames: Sequence[str] = (),
+        source: str = "",
+        issued: int = -1,
+    ) -> Event:
+        """Close the event: give it the accesses noted since the last one."""
+        event = Event(
+            self.step,
+            sm,
+            cta,
+            agent,
+            operation,
+            kind,
+            operands,
+            tuple(self._reads),
+            tuple(self._writes),
+            tuple(self._barriers),
+            tuple(frames),
+            source,
+            "",
+            issued,
+        )
+        self.trace.events.append(event)
+        self.trace.deltas.append(tuple(self._deltas))
+        self._reads, self._writes, self._deltas = [], [], []
+        self._barriers = []
+        for observer in self.observers:
+            observer(event)
+        return event
