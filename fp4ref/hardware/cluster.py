@@ -1,0 +1,90 @@
+"""Part 8. cluster: ranks, remote shared addresses, multicast masks, the cluster barrier.
+
+Source: PTX, ``mapa`` and ``barrier.cluster``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from fp4ref.errors import ClusterFault
+from fp4ref.hardware.sm import Cluster
+from fp4ref.hardware.smem import RANK_SHIFT
+
+if TYPE_CHECKING:
+    from fp4ref.hardware.sm import Blocked, Cta, Warp
+
+
+def mapa(warp: Warp, address: int, rank: int) -> int:
+    """``mapa.shared::cluster``: the same offset in the CTA of `rank`.
+
+    Raises
+    ------
+    ClusterFault
+        The cluster has no such rank.
+    """
+    mapped = rank << RANK_SHIFT | address & ((1 << RANK_SHIFT) - 1)
+    warp.cta.resolve_shared(mapped)
+    return mapped
+
+
+def multicast_targets(warp: Warp, mask: int) -> list[Cta]:
+    """CTAs of a multicast mask, in rank order.
+
+    Raises
+    ------
+    ClusterFault
+        The mask is empty or names a rank outside the cluster.
+    """
+    ctas = warp.cta.cluster.ctas
+    if not 0 < mask < 1 << len(ctas):
+        raise ClusterFault(
+            f"multicast mask {mask:#06x}",
+            who=warp.who,
+            where=f"cluster of {len(ctas)} CTAs",
+            rule="every bit of the mask is a rank of the cluster [PTX: multicast]",
+            remedy="build the mask from the cluster shape",
+        )
+    return [cta for rank, cta in enumerate(ctas) if mask >> rank & 1]
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterWait:
+    """A warp waits at the cluster barrier."""
+
+    cluster: Cluster
+    this_round: int
+
+    def ready(self) -> bool:
+        """Whether every warp of the cluster has arrived."""
+        return self.cluster.rounds > self.this_round
+
+    def describe(self) -> str:
+        """How many warps came."""
+        return f"barrier.cluster: {self.cluster.arrived} warps have arrived"
+
+    def released_by(self) -> str:
+        """Every warp of the cluster has to arrive."""
+        return "every warp of the cluster"
+
+
+def arrive(warp: Warp) -> int:
+    """``barrier.cluster.arrive``; returns the round to wait for."""
+    cluster = warp.cta.cluster
+    this_round = cluster.rounds
+    cluster.arrived += 1
+    if cluster.arrived == sum(len(cta.warps) for cta in cluster.ctas):
+        cluster.arrived = 0
+        cluster.rounds += 1
+    warp.record("barrier.cluster.arrive", {"round": this_round})
+    return this_round
+
+
+def wait(warp: Warp, this_round: int) -> Generator[Blocked, None, None]:
+    """``barrier.cluster.wait``: until every warp of the cluster has arrived."""
+    blocked = ClusterWait(warp.cta.cluster, this_round)
+    if not blocked.ready():
+        yield blocked
+    warp.record("barrier.cluster.wait", {"round": this_round})

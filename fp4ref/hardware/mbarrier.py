@@ -1,0 +1,324 @@
+"""Part 1. mbarrier: pending arrivals, transaction bytes, phase.
+
+An mbarrier is one 64-bit word in shared memory::
+
+    63      62 ........ 43   42 ..... 21   20 ........ 1   0
+    phase   -pending (20)    tx-count (22)  -expected (20)  0
+
+It has ONE arrival count. The phase completes when no arrival is pending *and* the
+tx-count is 0; then the phase flips and the pending count is reloaded. A wait names the
+parity of the phase it waits for, so on a fresh barrier parity 1 passes at once and
+parity 0 blocks. Source: PTX, mbarrier; bit positions of the counts from ptxas's
+lowering of init, pending_count and test_wait (the tx-count's by elimination).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from fp4ref.errors import MbarrierCorrupted, MbarrierFault, MisalignedAddress
+from fp4ref.hardware.smem import SharedMemory
+from fp4ref.trace import Barrier, Range
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    from fp4ref.hardware.sm import Blocked, Cta, Warp
+
+NBYTES = 8
+MAX_COUNT = (1 << 20) - 1
+"""Largest arrival count, and largest magnitude of the tx-count [PTX: mbarrier]."""
+
+_COUNT = 1 << 20
+_TX_BITS = 22
+
+
+@dataclass(frozen=True, slots=True)
+class MbarrierState:
+    """The four fields of the 64-bit word."""
+
+    phase: int
+    pending: int
+    expected: int
+    tx_count: int
+
+    def encode(self) -> int:
+        """Return the 64-bit word."""
+        return (
+            ((_COUNT - self.expected) % _COUNT) << 1
+            | (self.tx_count % (1 << _TX_BITS)) << 21
+            | ((_COUNT - self.pending) % _COUNT) << 43
+            | self.phase << 63
+        )
+
+    @classmethod
+    def decode(cls, word: int) -> MbarrierState:
+        """Read the 64-bit word."""
+        tx_count = (word >> 21) % (1 << _TX_BITS)
+        if tx_count >= 1 << (_TX_BITS - 1):
+            tx_count -= 1 << _TX_BITS
+        return cls(
+            word >> 63,
+            -(word >> 43) % _COUNT,
+            -(word >> 1) % _COUNT,
+            tx_count,
+        )
+
+    @property
+    def counts(self) -> tuple[int, int, int]:
+        """(phase, pending arrivals, tx-count)."""
+        return self.phase, self.pending, self.tx_count
+
+
+class MbarrierUnit:
+    """The live mbarriers of one CTA.
+
+    The words are in shared memory. The unit remembers each word it wrote, so that a
+    word changed by anything else is found at its next use.
+    """
+
+    def __init__(self, smem: SharedMemory) -> None:
+        self.smem = smem
+        self.live: dict[int, int] = {}
+        self.arrivers: dict[int, set[str]] = {}
+
+    def load(self, address: int) -> MbarrierState:
+        """Return the state at `address`.
+
+        Raises
+        ------
+        MisalignedAddress, MbarrierFault, MbarrierCorrupted
+        """
+        if address % NBYTES:
+            raise MisalignedAddress(
+                f"mbarrier at {address:#x}",
+                where=self.smem.describe(address),
+                rule="an mbarrier object is 8-byte aligned [PTX: mbarrier]",
+                remedy="align the barrier to 8 bytes",
+            )
+        if address not in self.live:
+            raise MbarrierFault(
+                "mbarrier operation on a word that is not an initialised mbarrier",
+                who=self.smem.who(),
+                where=self.smem.describe(address),
+                rule="mbarrier.init comes first; after mbarrier.inval the word is plain "
+                "memory",
+                remedy="initialise the barrier and make the init visible",
+            )
+        where = Range(self.smem.space, address, NBYTES)
+        self.smem.check_bounds(where)
+        word = int.from_bytes(
+            self.smem.window(self.smem.data, where).tobytes(), "little"
+        )
+        if word != self.live[address]:
+            raise MbarrierCorrupted(
+                f"the mbarrier holds {word:#018x}, the last mbarrier operation left "
+                f"{self.live[address]:#018x}",
+                who=self.smem.who(),
+                where=self.smem.describe(address),
+                rule="only mbarrier operations may touch an mbarrier object [PTX: "
+                "mbarrier]",
+                remedy="look for a store that overlaps the barrier",
+            )
+        return MbarrierState.decode(word)
+
+    def store(self, address: int, state: MbarrierState) -> None:
+        """Write `state` and let the trace see the change."""
+        where = Range(self.smem.space, address, NBYTES)
+        before = (
+            MbarrierState.decode(self.live[address]).counts
+            if address in self.live
+            else (0, 0, 0)
+        )
+        word = state.encode()
+        data = np.frombuffer(word.to_bytes(NBYTES, "little"), np.uint8)
+        self.smem.write(where, data.reshape(1, NBYTES))
+        self.live[address] = word
+        if self.smem.recorder:
+            label = self.smem.labels.get(address, "")
+            self.smem.recorder.barrier(
+                Barrier(self.smem.space, address, label, before, state.counts)
+            )
+
+    def update(
+        self, address: int, *, arrivals: int = 0, tx_bytes: int = 0, who: str = ""
+    ) -> None:
+        """Change the counts: `tx_bytes` first, then `arrivals`, then the phase.
+
+        Raises
+        ------
+        MbarrierFault
+            More arrivals than are pending, or a tx-count out of range.
+        """
+        state = self.load(address)
+        tx_count = state.tx_count + tx_bytes
+        if abs(tx_count) > MAX_COUNT:
+            raise MbarrierFault(
+                f"tx-count would become {tx_count}",
+                who=who,
+                where=self.smem.describe(address),
+                rule=f"the tx-count stays within ±{MAX_COUNT} [PTX: mbarrier]",
+                remedy="expect fewer bytes in one phase",
+            )
+        if arrivals > state.pending:
+            raise MbarrierFault(
+                f"{arrivals} arrivals, but {state.pending} are pending in phase "
+                f"{state.phase}",
+                who=who,
+                where=self.smem.describe(address),
+                rule="a phase takes exactly its expected arrivals [PTX: mbarrier]",
+                remedy="initialise the barrier with the number of real arrivals",
+            )
+        state = replace(state, tx_count=tx_count, pending=state.pending - arrivals)
+        if state.pending == 0 and state.tx_count == 0:
+            state = replace(state, phase=state.phase ^ 1, pending=state.expected)
+        self.store(address, state)
+        if who:
+            self.arrivers.setdefault(address, set()).add(who)
+
+    def has_completed(self, address: int, parity: int) -> bool:
+        """Whether the phase of `parity` is complete: the current phase is another."""
+        return self.load(address).phase != parity
+
+
+def _unit(warp: Warp, address: int) -> tuple[Cta, MbarrierUnit, int]:
+    """Return the CTA, its mbarriers and the local offset that `address` names."""
+    cta, offset = warp.cta.resolve_shared(address)
+    return cta, cta.mbarriers, offset
+
+
+def init(warp: Warp, address: int, count: int) -> None:
+    """``mbarrier.init.shared::cta.b64 [address], count``.
+
+    Phase 0, `count` arrivals pending and expected, tx-count 0. Frame 1.4.
+
+    Raises
+    ------
+    MbarrierFault
+        `count` is outside 1 .. 2^20 - 1, or the word is a live mbarrier.
+    """
+    _, unit, at = _unit(warp, address)
+    if not 1 <= count <= MAX_COUNT:
+        raise MbarrierFault(
+            f"mbarrier.init with count {count}",
+            who=warp.who,
+            where=unit.smem.describe(at),
+            rule=f"the expected arrival count is 1 .. {MAX_COUNT} [PTX: mbarrier.init]",
+            remedy="count the threads or commits that arrive in one phase",
+        )
+    if at % NBYTES:
+        unit.load(at)
+    if at in unit.live:
+        raise MbarrierFault(
+            "mbarrier.init on a live mbarrier",
+            who=warp.who,
+            where=unit.smem.describe(at),
+            rule="an mbarrier is invalidated before it is initialised again [PTX: "
+            "mbarrier.init]",
+            remedy="execute mbarrier.inval first",
+        )
+    unit.store(at, MbarrierState(0, count, count, 0))
+    warp.record("mbarrier.init", {"mbar": address, "count": count})
+
+
+def inval(warp: Warp, address: int) -> None:
+    """``mbarrier.inval``: the word becomes plain memory."""
+    _, unit, at = _unit(warp, address)
+    unit.load(at)
+    del unit.live[at]
+    warp.record("mbarrier.inval", {"mbar": address})
+
+
+def arrive(warp: Warp, address: int, count: int = 1) -> None:
+    """``mbarrier.arrive``; `count` is the sum over the executing lanes."""
+    _, unit, at = _unit(warp, address)
+    unit.update(at, arrivals=count, who=warp.who)
+    warp.record("mbarrier.arrive", {"mbar": address, "count": count})
+
+
+def expect_tx(warp: Warp, address: int, nbytes: int) -> None:
+    """``mbarrier.expect_tx``: more bytes are due in this phase; no arrival."""
+    _, unit, at = _unit(warp, address)
+    unit.update(at, tx_bytes=nbytes, who=warp.who)
+    warp.record("mbarrier.expect_tx", {"mbar": address, "tx_bytes": nbytes})
+
+
+def complete_tx(warp: Warp, address: int, nbytes: int) -> None:
+    """``mbarrier.complete_tx``: bytes have come, as said by a thread."""
+    _, unit, at = _unit(warp, address)
+    unit.update(at, tx_bytes=-nbytes, who=warp.who)
+    warp.record("mbarrier.complete_tx", {"mbar": address, "tx_bytes": nbytes})
+
+
+def arrive_expect_tx(warp: Warp, address: int, nbytes: int) -> None:
+    """``mbarrier.arrive.expect_tx``: expect the bytes, then arrive once."""
+    _, unit, at = _unit(warp, address)
+    unit.update(at, arrivals=1, tx_bytes=nbytes, who=warp.who)
+    warp.record("mbarrier.arrive.expect_tx", {"mbar": address, "tx_bytes": nbytes})
+
+
+def pending_count(warp: Warp, address: int) -> int:
+    """``mbarrier.pending_count`` of the current state."""
+    _, unit, at = _unit(warp, address)
+    return unit.load(at).pending
+
+
+def test_wait(warp: Warp, address: int, parity: int) -> bool:
+    """``mbarrier.test_wait.parity``: is the phase of `parity` complete? Never blocks.
+
+    The schedule may answer false to a phase that is complete: hardware gives no
+    promise when it becomes visible.
+    """
+    _, unit, at = _unit(warp, address)
+    done = warp.machine.schedule.peek(unit.has_completed(at, parity))
+    warp.record(
+        "mbarrier.test_wait.parity", {"mbar": address, "parity": parity, "done": done}
+    )
+    return done
+
+
+def try_wait(warp: Warp, address: int, parity: int) -> Generator[Blocked, None, None]:
+    """``mbarrier.try_wait.parity`` in a loop: suspend until the phase completes."""
+    cta, unit, at = _unit(warp, address)
+    since = -1
+    if not unit.has_completed(at, parity):
+        since = warp.now
+        yield MbarrierWait(cta, at, parity)
+    warp.record(
+        "mbarrier.try_wait.parity", {"mbar": address, "parity": parity}, since=since
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class MbarrierWait:
+    """A warp waits for one phase."""
+
+    cta: Cta
+    address: int
+    parity: int
+
+    def ready(self) -> bool:
+        """Whether the warp may run again."""
+        return self.cta.mbarriers.has_completed(self.address, self.parity)
+
+    def describe(self) -> str:
+        """Barrier, parity and what is missing."""
+        state = self.cta.mbarriers.load(self.address)
+        return (
+            f"mbarrier {self.cta.smem.describe(self.address)} parity {self.parity}: "
+            f"phase {state.phase}, {state.pending} of {state.expected} arrivals "
+            f"pending, tx-count {state.tx_count} bytes"
+        )
+
+    def released_by(self) -> str:
+        """Agents that arrived on this barrier before."""
+        seen = self.cta.mbarriers.arrivers.get(self.address, set())
+        return ", ".join(sorted(seen)) or "nobody has arrived on it so far"
+
+
+def fence_mbarrier_init(warp: Warp) -> None:
+    """``fence.mbarrier_init.release.cluster``: inits are visible to the cluster."""
+    warp.record("fence.mbarrier_init", {})

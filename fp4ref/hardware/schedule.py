@@ -1,0 +1,117 @@
+"""schedule: who goes next, a warp or an asynchronous operation that can land.
+
+Hardware promises no order beyond the stated ones, so a right kernel gives the same bits
+under every schedule. ``eager`` lands work at its issue. ``late`` lands it only when
+every warp is blocked, newest first among what may go. An integer is a seed.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from fp4ref.errors import InputError
+
+if TYPE_CHECKING:
+    from fp4ref.hardware.machine import AsyncOp
+    from fp4ref.hardware.sm import Warp
+
+
+class Schedule(Protocol):
+    """A policy for the order of events."""
+
+    name: str
+    lands_at_issue: bool
+
+    def choose(
+        self, warps: Sequence[Warp], ops: Sequence[AsyncOp]
+    ) -> Warp | AsyncOp | None:
+        """Pick one of the runnable warps or landable operations; None if neither."""
+        ...
+
+    def peek(self, done: bool) -> bool:
+        """Answer a non-blocking test of a phase; may say false to a complete one."""
+        ...
+
+
+class Eager:
+    """Work lands at issue; warps run in turn, each until it blocks."""
+
+    name = "eager"
+    lands_at_issue = True
+
+    def choose(
+        self, warps: Sequence[Warp], ops: Sequence[AsyncOp]
+    ) -> Warp | AsyncOp | None:
+        """Return the first warp; operations are only left over by a launch in flight."""
+        return warps[0] if warps else ops[0] if ops else None
+
+    def peek(self, done: bool) -> bool:
+        """Tell the truth."""
+        return done
+
+
+class Late:
+    """Work lands only when no warp can run; the newest operation goes first."""
+
+    name = "late"
+    lands_at_issue = False
+
+    def choose(
+        self, warps: Sequence[Warp], ops: Sequence[AsyncOp]
+    ) -> Warp | AsyncOp | None:
+        """Return the first warp, else the newest operation."""
+        return warps[0] if warps else ops[-1] if ops else None
+
+    def peek(self, done: bool) -> bool:
+        """Never see a phase early."""
+        return False
+
+
+class Seeded:
+    """Any runnable warp or landable operation, with equal chance."""
+
+    lands_at_issue = False
+
+    def __init__(self, seed: int) -> None:
+        self.name = f"seed {seed}"
+        self._random = random.Random(seed)
+
+    def choose(
+        self, warps: Sequence[Warp], ops: Sequence[AsyncOp]
+    ) -> Warp | AsyncOp | None:
+        """Draw one."""
+        total = len(warps) + len(ops)
+        if not total:
+            return None
+        i = self._random.randrange(total)
+        return warps[i] if i < len(warps) else ops[i - len(warps)]
+
+    def peek(self, done: bool) -> bool:
+        """See a complete phase half of the time."""
+        return done and self._random.random() < 0.5
+
+
+def make_schedule(schedule: str | int) -> Schedule:
+    """Return the schedule called ``"eager"``, ``"late"``, or the seed.
+
+    Raises
+    ------
+    InputError
+        Any other value.
+    """
+    if isinstance(schedule, bool) or not isinstance(schedule, str | int):
+        raise InputError(
+            f"schedule {schedule!r}: say 'eager', 'late' or an integer seed"
+        )
+    if schedule == "eager":
+        return Eager()
+    if schedule == "late":
+        return Late()
+    try:
+        return Seeded(int(schedule))
+    except ValueError:
+        raise InputError(
+            f"schedule {schedule!r}: say 'eager', 'late' or an integer seed"
+        ) from None

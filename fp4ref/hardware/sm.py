@@ -1,0 +1,265 @@
+"""sm: one streaming multiprocessor, the CTA that lives on it, and the CTA's warps.
+
+A warp is a Python generator. It suspends only where the hardware would block it, by
+yielding what it waits for; everything between two yields happens at once. Compiled PTX
+drives the same `Warp` object, instruction by instruction.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Generator, Mapping, Sequence
+from pathlib import Path
+from types import CodeType, FrameType, TracebackType
+from typing import TYPE_CHECKING, Any, Protocol
+
+from fp4ref.errors import ClusterFault
+from fp4ref.hardware.mbarrier import MbarrierUnit
+from fp4ref.hardware.named_barrier import NamedBarriers
+from fp4ref.hardware.smem import BASE, NBYTES, RANK_SHIFT, SharedMemory
+from fp4ref.hardware.tmem import TensorMemory
+from fp4ref.trace import Kind, Range
+
+if TYPE_CHECKING:
+    from fp4ref.hardware.machine import AsyncOp, Machine
+
+Dim3 = tuple[int, int, int]
+
+
+class Blocked(Protocol):
+    """What a suspended warp waits for."""
+
+    def ready(self) -> bool:
+        """Whether the warp may run again."""
+        ...
+
+    def describe(self) -> str:
+        """What is missing, for the deadlock report."""
+        ...
+
+    def released_by(self) -> str:
+        """Who could bring it."""
+        ...
+
+
+Body = Generator[Blocked, None, None]
+Role = Callable[["Warp"], Body]
+Kernel = Callable[["Cta"], Sequence[Role]]
+"""Sets up one CTA and returns the role of each of its warps, in warp order."""
+
+
+class Warp:
+    """Thirty-two threads that run one role.
+
+    Attributes
+    ----------
+    agent
+        ``"warp<index>"``, as in traces.
+    bulk_open, bulk_groups
+        Bulk stores not yet in a group, and the groups committed so far.
+    loads
+        ``tcgen05.ld`` / ``st`` in flight.
+    """
+
+    def __init__(self, cta: Cta, index: int) -> None:
+        self.cta, self.index = cta, index
+        self.machine: Machine = cta.machine
+        self.agent = f"warp{index}"
+        self.who = f"cta {cta.ctaid} {self.agent}"
+        self.frames: list[str] = []
+        self.body: Body | None = None
+        self.blocked: Blocked | None = None
+        self.done = False
+        self.unfenced: list[Range] = []
+        self.bulk_open: list[AsyncOp] = []
+        self.bulk_groups: list[list[AsyncOp]] = []
+        self.tmem_accesses: list[AsyncOp] = []
+
+    @property
+    def smem(self) -> SharedMemory:
+        """Shared memory of the warp's CTA."""
+        return self.cta.smem
+
+    @property
+    def tmem(self) -> TensorMemory:
+        """TMEM of the warp's SM."""
+        return self.cta.tmem
+
+    def frame(self, *ids: str) -> _FrameScope:
+        """Label the events inside a ``with`` block with frame ids."""
+        return _FrameScope(self.frames, ids)
+
+    @property
+    def now(self) -> int:
+        """Step of the next event, or -1 untraced."""
+        recorder = self.machine.recorder
+        return recorder.step if recorder else -1
+
+    def record(
+        self,
+        operation: str,
+        operands: Mapping[str, Any],
+        *,
+        kind: Kind = "sync",
+        since: int = -1,
+    ) -> int:
+        """Tell the trace what was done; returns the event's step, or -1 untraced.
+
+        `since` is the step at which a wait began.
+        """
+        recorder = self.machine.recorder
+        if recorder is None:
+            return -1
+        event = recorder.end(
+            self.cta.sm.index,
+            self.cta.ctaid,
+            self.agent,
+            operation,
+            kind,
+            operands,
+            frames=self.frames,
+            source=self.machine.source(),
+            issued=since,
+        )
+        return event.step
+
+    def note(self, operation: str, **facts: Any) -> None:
+        """State a fact that is no hardware operation: loop counts, pipeline states."""
+        self.record(operation, facts, kind="note")
+
+
+class _FrameScope:
+    """Pushes frame ids on a warp's stack for the length of a block."""
+
+    __slots__ = ("_ids", "_stack")
+
+    def __init__(self, stack: list[str], ids: tuple[str, ...]) -> None:
+        self._stack, self._ids = stack, ids
+
+    def __enter__(self) -> None:
+        self._stack.extend(self._ids)
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._ids:
+            del self._stack[-len(self._ids) :]
+
+
+def elect_sync(warp: Warp, mask: int = 0xFFFF_FFFF) -> int:
+    """``elect.sync``: the elected lane, always the lowest of `mask`. Frame 5.4.3."""
+    lane = (mask & -mask).bit_length() - 1
+    warp.record("elect.sync", {"mask": mask, "lane": lane})
+    return lane
+
+
+class Cta:
+    """One cooperative thread array, resident on one SM.
+
+    Attributes
+    ----------
+    ctaid, grid
+        Index and extent in the launch.
+    rank
+        Position in the cluster; bits 24 and up of its shared addresses.
+    """
+
+    def __init__(
+        self, machine: Machine, sm: Sm, ctaid: Dim3, grid: Dim3, cluster: Cluster
+    ) -> None:
+        self.machine, self.sm, self.ctaid, self.grid = machine, sm, ctaid, grid
+        self.cluster = cluster
+        self.rank = len(cluster.ctas)
+        self.smem, self.tmem = sm.smem, sm.tmem
+        self.mbarriers = MbarrierUnit(sm.smem)
+        self.named_barriers = NamedBarriers()
+        self.tcgen05_queue: list[AsyncOp] = []
+        self.clc_failed = False
+        self.warps: list[Warp] = []
+
+    @property
+    def smem_base(self) -> int:
+        """Shared address of the CTA's first byte, rank included."""
+        return self.rank << RANK_SHIFT | BASE
+
+    def resolve_shared(self, address: int) -> tuple[Cta, int]:
+        """Return the CTA and the local offset that a shared::cluster address names.
+
+        Raises
+        ------
+        ClusterFault
+            No CTA of the cluster has that rank.
+        """
+        rank = address >> RANK_SHIFT
+        if not 0 <= rank < len(self.cluster.ctas):
+            raise ClusterFault(
+                f"shared address {address:#x} names rank {rank}",
+                where=f"cluster of {len(self.cluster.ctas)} CTAs",
+                rule="bits 24 and up of a shared::cluster address are a rank of the "
+                "cluster [PTX: mapa]",
+                remedy="form remote addresses with mapa",
+            )
+        return self.cluster.ctas[rank], address & ((1 << RANK_SHIFT) - 1)
+
+    @property
+    def finished(self) -> bool:
+        """Whether every warp has returned."""
+        return all(w.done for w in self.warps)
+
+
+class Cluster:
+    """CTAs that were launched together, by rank."""
+
+    def __init__(self, shape: Dim3) -> None:
+        self.shape = shape
+        self.ctas: list[Cta] = []
+        self.arrived = 0
+        self.rounds = 0
+
+
+class Sm:
+    """Shared memory and TMEM, and the CTA that uses them."""
+
+    def __init__(self, index: int) -> None:
+        self.index = index
+        self.smem = SharedMemory(index)
+        self.tmem = TensorMemory(index)
+        self.cta: Cta | None = None
+
+    @property
+    def smem_nbytes(self) -> int:
+        """Shared memory that a CTA can have."""
+        return NBYTES
+
+
+_HARDWARE = str(Path(__file__).parent)
+_PACKAGE = Path(__file__).parents[1]
+_PIPELINE = str(_PACKAGE / "gemm" / "pipeline.py")
+
+
+def source_line(frame: FrameType | None, known: dict[CodeType, str | None]) -> str:
+    """``file:line`` of the nearest caller that is neither hardware nor pipeline.
+
+    `known` caches, per code object, the name to print, or None for one to skip.
+    """
+    while frame is not None:
+        code = frame.f_code
+        if code not in known:
+            file = code.co_filename
+            skip = file.startswith(_HARDWARE) or file == _PIPELINE
+            path = Path(file)
+            inside = path.is_relative_to(_PACKAGE)
+            name = path.relative_to(_PACKAGE.parent).as_posix() if inside else path.name
+            known[code] = None if skip else name
+        if name_or_skip := known[code]:
+            return f"{name_or_skip}:{frame.f_lineno}"
+        frame = frame.f_back
+    return ""
+
+
+def caller() -> FrameType | None:
+    """Return the frame of the caller's caller."""
+    return sys._getframe(2)

@@ -1,0 +1,204 @@
+"""Part 1. smem: the byte array of one CTA, and the descriptor that names a tile in it.
+
+A CTA sees 232,448 bytes from shared address 0x400; the 1 KB below is reserved. In a
+cluster, bits 24 and up of an address hold the CTA's rank.
+
+The generic proxy (ordinary loads and stores) and the async proxy (TMA, tcgen05) do not
+see each other's writes without a fence. Bytes written by ``st.shared`` are marked until
+the writing warp executes ``fence.proxy.async``; an async read of a marked byte is a
+fault.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fp4ref.errors import DescriptorFault, MissingProxyFence, NotModelled
+from fp4ref.hardware.memory import Memory
+from fp4ref.layout import SwizzleMode
+from fp4ref.trace import Bytes, Range
+
+if TYPE_CHECKING:
+    from fp4ref.hardware.sm import Warp
+
+BASE = 0x400
+"""First shared address of a CTA. Source: ptxas for sm_90a and sm_100a."""
+
+NBYTES = 232_448
+"""Dynamic shared memory of one CTA: 227 KB (CUTLASS `sm100_smem_capacity_bytes`)."""
+
+RANK_SHIFT = 24
+"""Bits of a shared::cluster address above the offset: the CTA rank."""
+
+
+class SharedMemory(Memory):
+    """Shared memory of the CTA that lives on one SM."""
+
+    def __init__(self, sm: int) -> None:
+        super().__init__(f"smem{sm}", BASE, NBYTES)
+        self.generic: NDArray[np.bool_] = np.zeros(NBYTES, np.bool_)
+        self.labels: dict[int, str] = {}
+
+    def describe(self, address: int) -> str:
+        """Name the labelled object at or below `address`, if any."""
+        at = max((a for a in self.labels if a <= address), default=None)
+        if at is None:
+            return f"{self.space} {address:#x}"
+        offset = f" + {address - at}" if address != at else ""
+        return f"{self.space} {address:#x} ({self.labels[at]}{offset})"
+
+    def read_async(self, where: Range) -> Bytes:
+        """Read through the async proxy.
+
+        Raises
+        ------
+        MissingProxyFence
+            A byte was written by ``st.shared`` and not fenced since.
+        """
+        self.check_bounds(where)
+        stale = self.window(self.generic, where)
+        if stale.any():
+            raise MissingProxyFence(
+                f"{int(stale.sum())} bytes written by st.shared are read by the async "
+                "proxy",
+                who=self.who(),
+                where=self.describe(where.start),
+                rule="a generic-proxy write needs fence.proxy.async before an "
+                "async-proxy read [PTX: async proxy]",
+                remedy="execute fence.proxy.async.shared::cta in the writing warp, "
+                "then a barrier",
+            )
+        return self.read(where)
+
+    def forget(self) -> None:
+        """Start a new CTA: nothing is written, no label is known."""
+        super().forget()
+        self.generic[:] = False
+        self.labels = {}
+
+
+def st(warp: Warp, address: int, data: Bytes) -> None:
+    """Store contiguous bytes by the generic proxy: ``st.shared``."""
+    smem = warp.smem
+    where = Range(smem.space, address, data.size)
+    smem.write(where, data.reshape(1, -1))
+    smem.window(smem.generic, where)[:] = True
+    warp.unfenced.append(where)
+    warp.record("st.shared", {"address": address, "nbytes": int(data.size)})
+
+
+def ld(warp: Warp, address: int, nbytes: int) -> Bytes:
+    """Load contiguous bytes by the generic proxy: ``ld.shared``."""
+    data: Bytes = warp.smem.read(Range(warp.smem.space, address, nbytes))[0]
+    warp.record("ld.shared", {"address": address, "nbytes": nbytes})
+    return data
+
+
+def fence_proxy_async(warp: Warp) -> None:
+    """Order this warp's st.shared before later async reads: ``fence.proxy.async``."""
+    for where in warp.unfenced:
+        warp.smem.window(warp.smem.generic, where)[:] = False
+    warp.unfenced.clear()
+    warp.record("fence.proxy.async.shared::cta", {})
+
+
+_DESCRIPTOR_SWIZZLE = {mode.descriptor_code: mode for mode in SwizzleMode}
+
+
+@dataclass(frozen=True, slots=True)
+class SmemDescriptor:
+    """Shared-memory matrix descriptor, 64 bits. Source: PTX, Matrix descriptor.
+
+    ======  ==============================================
+    bits    field (addresses and offsets in units of 16 B)
+    ======  ==============================================
+    0-13    start address
+    16-29   leading-dimension byte offset
+    32-45   stride-dimension byte offset
+    46-48   constant 0b001
+    49-51   base offset
+    52      leading-dimension mode (sm_103a)
+    61-63   swizzle
+    ======  ==============================================
+    """
+
+    start: int
+    leading_nbytes: int
+    stride_nbytes: int
+    swizzle: SwizzleMode
+
+    def encode(self) -> int:
+        """Return the 64-bit word."""
+        return (
+            (self.start & 0x3FFFF) >> 4
+            | ((self.leading_nbytes & 0x3FFFF) >> 4) << 16
+            | ((self.stride_nbytes & 0x3FFFF) >> 4) << 32
+            | 0b001 << 46
+            | self.swizzle.descriptor_code << 61
+        )
+
+    @classmethod
+    def decode(cls, word: int) -> SmemDescriptor:
+        """Read a 64-bit word.
+
+        Raises
+        ------
+        DescriptorFault
+            The constant or the swizzle code is wrong, or reserved bits are set.
+        NotModelled
+            A base offset, the absolute leading-dimension mode, or the 32-byte-atom
+            swizzle is used.
+        """
+        if (word >> 46) & 7 != 1:
+            raise DescriptorFault(
+                f"descriptor {word:#018x}: bits 46-48 are {(word >> 46) & 7:#05b}",
+                rule="bits 46-48 are 0b001 on sm_100",
+                remedy="this is not the Hopper encoding; set bit 46",
+            )
+        if word & (3 << 14 | 3 << 30 | 0xFF << 53):
+            raise DescriptorFault(
+                f"descriptor {word:#018x}: reserved bits are set",
+                rule="bits 14-15, 30-31 and 53-60 are 0",
+                remedy="add to the low word only while addresses stay below 256 KB",
+            )
+        code = (word >> 61) & 7
+        if code in (3, 5, 7):
+            raise DescriptorFault(
+                f"descriptor {word:#018x}: swizzle code {code}",
+                rule="codes are 0 none, 2 128B, 4 64B, 6 32B (1: 32-byte atom)",
+                remedy="use the sm_100 codes; Hopper's differ",
+            )
+        if code == 1 or (word >> 49) & 7 or (word >> 52) & 1:
+            raise NotModelled(
+                f"descriptor {word:#018x}: base offset, absolute leading dimension or "
+                "32-byte-atom swizzle",
+                rule="patterns start on their own alignment here",
+                remedy="align the tile to its swizzle pattern",
+            )
+        return cls(
+            (word & 0x3FFF) << 4,
+            ((word >> 16) & 0x3FFF) << 4,
+            ((word >> 32) & 0x3FFF) << 4,
+            _DESCRIPTOR_SWIZZLE[code],
+        )
+
+    def offsets(self, rows: int, row_nbytes: int) -> NDArray[np.int64]:
+        """Shared address of every byte of a K-major tile, shape (rows, row_nbytes).
+
+        Source: PTX, canonical layouts; CUTLASS ``mma_sm100_desc.hpp``. The start
+        address is unswizzled; the XOR acts on the final address.
+        """
+        row = np.arange(rows)[:, None]
+        byte = np.arange(row_nbytes)[None, :]
+        if self.swizzle is SwizzleMode.NONE:
+            pitch = 16
+            inner = byte // 16 * self.leading_nbytes + byte % 16
+        else:
+            pitch = self.swizzle.span
+            inner = byte
+        linear = self.start + row // 8 * self.stride_nbytes + row % 8 * pitch + inner
+        return np.asarray(self.swizzle.swizzle(linear), np.int64)

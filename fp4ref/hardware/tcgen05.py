@@ -1,0 +1,430 @@
+"""Part 6. tcgen05: scale copies, the block-scaled MMA, and commit.
+
+One thread issues for the whole CTA. The unit reads its operands when an operation
+lands, only through descriptors, idesc and TMEM addresses. Order that PTX promises
+within one CTA: every MMA comes after the copies and MMAs before it, and a commit after
+everything before it. A copy is *not* ordered after an earlier MMA; compiled kernels
+rely on it, so ``ordering="shipped"`` allows it. Source: PTX, tcgen05 memory model.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fp4ref.errors import DescriptorFault, NotModelled, ScaleFactorFault
+from fp4ref.hardware.cluster import multicast_targets
+from fp4ref.hardware.smem import SmemDescriptor
+from fp4ref.hardware.tmem import LANES, SF_ID_MASK, lane_column
+from fp4ref.layout import SwizzleMode
+from fp4ref.numerics import ScaleFormat, mma_block_scaled, unpack_e2m1
+from fp4ref.trace import Bytes, Range
+
+if TYPE_CHECKING:
+    from fp4ref.hardware.machine import AsyncOp
+    from fp4ref.hardware.sm import Warp
+
+MMA_M = 128
+MMA_K = 64
+ROW_NBYTES = MMA_K // 2
+SF_ROWS = 32
+"""Rows of a scale-factor column block: row r of a tile is in lane r % 32."""
+
+CP_NBYTES = 512
+"""Bytes that one ``32x128b.warpx4`` copies: 32 rows of 16."""
+
+Kind = Literal["mxf4nvf4", "mxf4"]
+
+_SCALE_VECTORS: dict[str, dict[str, int]] = {
+    "mxf4nvf4": {"4X": 16, "block16": 16, "2X": 32, "block32": 32},
+    "mxf4": {"2X": 32, "block32": 32, "": 32},
+}
+"""Elements per scale, for each legal kind and ``scale_vec`` / ``block`` modifier."""
+
+
+@dataclass(frozen=True, slots=True)
+class InstrDescriptor:
+    """Instruction descriptor of ``kind::mxf4`` and ``kind::mxf4nvf4``, 32 bits.
+
+    ======  =======================================
+    bits    field
+    ======  =======================================
+    2       sparsity
+    4-5     scale-factor id of B
+    7-9     type of A (E2M1 is 1)
+    10-11   type of B (E2M1 is 1)
+    13, 14  negate A, negate B
+    15, 16  transpose A, B: must be 0
+    17-22   N >> 3
+    23      scale type: UE8M0 is 1
+    27-28   M >> 7
+    29-30   scale-factor id of A
+    31      K size: 0 is 64
+    ======  =======================================
+
+    Source: PTX, Instruction descriptor for .kind::mxf4 and .kind::mxf4nvf4.
+    """
+
+    m: int
+    n: int
+    scale_format: ScaleFormat
+    a_sf_id: int = 0
+    b_sf_id: int = 0
+    negate_a: bool = False
+    negate_b: bool = False
+
+    def encode(self) -> int:
+        """Return the 32-bit word."""
+        return (
+            self.b_sf_id << 4
+            | 1 << 7
+            | 1 << 10
+            | self.negate_a << 13
+            | self.negate_b << 14
+            | self.n >> 3 << 17
+            | (self.scale_format is ScaleFormat.UE8M0) << 23
+            | self.m >> 7 << 27
+            | self.a_sf_id << 29
+        )
+
+    @classmethod
+    def decode(cls, word: int) -> InstrDescriptor:
+        """Read a 32-bit word.
+
+        Raises
+        ------
+        DescriptorFault
+            A field has a value that these kinds do not take.
+        NotModelled
+            Sparsity, K = 96, or M other than 128.
+        """
+        fields = f"idesc {word:#010x}"
+        if (word >> 7) & 7 != 1 or (word >> 10) & 3 != 1:
+            raise DescriptorFault(
+                f"{fields}: element types {(word >> 7) & 7} and {(word >> 10) & 3}",
+                rule="E2M1 is type 1 in kind::mxf4 and kind::mxf4nvf4 (5 is for "
+                "mxf8f6f4)",
+                remedy="build the descriptor for the right kind",
+            )
+        if word >> 15 & 3:
+            raise DescriptorFault(
+                f"{fields}: transpose bits are set",
+                rule="4-bit operands are K-major only",
+                remedy="store both operands with K contiguous",
+            )
+        if word & (0b1011 | 1 << 6 | 1 << 12 | 7 << 24):
+            raise DescriptorFault(
+                f"{fields}: reserved bits are set",
+                rule="bits 0-1, 3, 6, 12 and 24-26 are 0",
+                remedy="rebuild the descriptor",
+            )
+        n, m = (word >> 17 & 63) << 3, (word >> 27 & 3) << 7
+        if not 8 <= n <= 256:
+            raise DescriptorFault(
+                f"{fields}: N is {n}",
+                rule="N is 8 to 256 in steps of 8 for cta_group::1",
+                remedy="split N",
+            )
+        if word >> 2 & 1 or word >> 31 or m != MMA_M:
+            raise NotModelled(
+                f"{fields}: sparsity {word >> 2 & 1}, K size {word >> 31}, M {m}",
+                rule="this machine has dense K=64 MMAs with M=128 and cta_group::1",
+                remedy="use M=128 without sparsity",
+            )
+        return cls(
+            m,
+            n,
+            ScaleFormat.UE8M0 if word >> 23 & 1 else ScaleFormat.UE4M3,
+            word >> 29 & 3,
+            word >> 4 & 3,
+            bool(word >> 13 & 1),
+            bool(word >> 14 & 1),
+        )
+
+
+def _in_flight(warp: Warp) -> list[AsyncOp]:
+    """Return the CTA's tcgen05 operations that have not landed, oldest first."""
+    queue = [op for op in warp.cta.tcgen05_queue if not op.landed]
+    warp.cta.tcgen05_queue = queue
+    return queue
+
+
+def _check_cta_group(warp: Warp, cta_group: int, what: str) -> None:
+    if cta_group != 1:
+        raise NotModelled(
+            f"{what}.cta_group::{cta_group}",
+            who=warp.who,
+            remedy="use cta_group::1",
+        )
+
+
+def cp(
+    warp: Warp,
+    taddr: int,
+    s_desc: int,
+    shape: str = "32x128b.warpx4",
+    cta_group: int = 1,
+) -> None:
+    """``tcgen05.cp.cta_group::1.32x128b.warpx4 [taddr], s_desc``. Frame 6.6.4.
+
+    Copies 32 rows of 16 bytes from shared memory into 4 columns. Row r lands in lanes
+    r, r + 32, r + 64 and r + 96.
+
+    Raises
+    ------
+    DescriptorFault, NotModelled, TmemAllocationFault, MissingProxyFence
+    """
+    _check_cta_group(warp, cta_group, "tcgen05.cp")
+    desc = SmemDescriptor.decode(s_desc)
+    if shape != "32x128b.warpx4" or desc.swizzle is not SwizzleMode.NONE:
+        raise NotModelled(
+            f"tcgen05.cp.{shape} with the {desc.swizzle.name} layout",
+            who=warp.who,
+            remedy="copy scale factors with 32x128b.warpx4 from unswizzled rows",
+        )
+    lane, column = lane_column(taddr & ~SF_ID_MASK)
+    if lane:
+        raise DescriptorFault(
+            f"tcgen05.cp to lane {lane}",
+            who=warp.who,
+            where=f"taddr {taddr:#010x}",
+            rule="warpx4 writes all four lane quarters from lane 0",
+            remedy="clear the lane field",
+        )
+    warp.tmem.check_allocated(column, 4, warp.who)
+    source = _tile_range(warp, desc, SF_ROWS, 16)
+    target = warp.tmem.rectangle(0, LANES, column, 4)
+
+    def land() -> None:
+        rows = _read_tile(warp, desc, source, SF_ROWS, 16)
+        warp.tmem.write(target, np.tile(rows, (4, 1)))
+
+    earlier = _in_flight(warp) if warp.machine.ordering == "shipped" else []
+    op = warp.machine.issue(
+        warp,
+        "tcgen05.cp",
+        {"taddr": taddr, "s_desc": s_desc, "shape": shape, "nbytes": CP_NBYTES},
+        land,
+        unit="tcgen05",
+        reads=[source],
+        writes=[target],
+        after=earlier,
+    )
+    warp.cta.tcgen05_queue.append(op)
+
+
+def mma(
+    warp: Warp,
+    d_tmem: int,
+    a_desc: int,
+    b_desc: int,
+    idesc: int,
+    sfa_tmem: int,
+    sfb_tmem: int,
+    enable_input_d: bool,
+    *,
+    kind: Kind = "mxf4nvf4",
+    scale_vec: str = "4X",
+    cta_group: int = 1,
+) -> None:
+    """``tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale``. Frame 6.6.9.
+
+    ``D = (A * SFA) * (B * SFB) + D``; without `enable_input_d`, D starts at +0. D is
+    128 lanes x N columns of float32.
+
+    Parameters
+    ----------
+    scale_vec
+        ``"4X"`` / ``"block16"``, ``"2X"`` / ``"block32"``.
+
+    Raises
+    ------
+    DescriptorFault
+        Kind, scale vector, scale type or scale-factor id do not go together.
+    ScaleFactorFault
+        At landing: the four lane quarters hold different scales.
+    NotModelled, TmemAllocationFault, MissingProxyFence, UninitialisedRead
+    """
+    _check_cta_group(warp, cta_group, "tcgen05.mma")
+    i = InstrDescriptor.decode(idesc)
+    vec_size = _check_scales(warp, i, kind, scale_vec)
+    a, b = SmemDescriptor.decode(a_desc), SmemDescriptor.decode(b_desc)
+    lane, column = lane_column(d_tmem)
+    if lane:
+        raise DescriptorFault(
+            f"accumulator at lane {lane}",
+            who=warp.who,
+            where=f"taddr {d_tmem:#010x}",
+            rule="an accumulator with M=128 starts at lane 0",
+            remedy="clear the lane field",
+        )
+    warp.tmem.check_allocated(column, i.n, warp.who)
+    d = warp.tmem.rectangle(0, LANES, column, i.n)
+    sfa = _scale_range(warp, sfa_tmem, i.m)
+    sfb = _scale_range(warp, sfb_tmem, i.n)
+    a_tile = _tile_range(warp, a, i.m, ROW_NBYTES)
+    b_tile = _tile_range(warp, b, i.n, ROW_NBYTES)
+
+    def land() -> None:
+        codes_a = unpack_e2m1(_read_tile(warp, a, a_tile, i.m, ROW_NBYTES))
+        codes_b = unpack_e2m1(_read_tile(warp, b, b_tile, i.n, ROW_NBYTES))
+        scales_a = _read_scales(warp, sfa, i.m, i.a_sf_id, MMA_K // vec_size)
+        scales_b = _read_scales(warp, sfb, i.n, i.b_sf_id, MMA_K // vec_size)
+        c = warp.tmem.read(d).view(np.float32) if enable_input_d else None
+        result = mma_block_scaled(
+            codes_a ^ 8 if i.negate_a else codes_a,
+            codes_b ^ 8 if i.negate_b else codes_b,
+            scales_a,
+            scales_b,
+            c,
+            scale_format=i.scale_format,
+            vec_size=vec_size,
+        )
+        warp.tmem.write(d, result.view(np.uint8))
+
+    op = warp.machine.issue(
+        warp,
+        "tcgen05.mma",
+        {
+            "d_tmem": d_tmem,
+            "a_desc": a_desc,
+            "b_desc": b_desc,
+            "idesc": idesc,
+            "sfa_tmem": sfa_tmem,
+            "sfb_tmem": sfb_tmem,
+            "enable_input_d": enable_input_d,
+            "kind": kind,
+            "scale_vec": scale_vec,
+        },
+        land,
+        unit="tcgen05",
+        reads=[a_tile, b_tile, sfa, sfb, *([d] if enable_input_d else [])],
+        writes=[d],
+        after=_in_flight(warp),
+    )
+    warp.cta.tcgen05_queue.append(op)
+
+
+def commit(
+    warp: Warp, mbar: int, cta_mask: int | None = None, cta_group: int = 1
+) -> None:
+    """``tcgen05.commit...mbarrier::arrive::one.shared::cluster.b64``. Frames 6.7, 6.10.
+
+    One arrival on `mbar` when all earlier cp and mma of this CTA are complete; with
+    `cta_mask`, on the same offset in every CTA of the mask.
+    """
+    _check_cta_group(warp, cta_group, "tcgen05.commit")
+    cta, offset = warp.cta.resolve_shared(mbar)
+    targets = [cta] if cta_mask is None else multicast_targets(warp, cta_mask)
+
+    def land() -> None:
+        for target in targets:
+            target.mbarriers.update(offset, arrivals=1, who="tcgen05.commit")
+
+    operands = {"mbar": mbar, "count": 1}
+    if cta_mask is not None:
+        operands["cta_mask"] = cta_mask
+    op = warp.machine.issue(
+        warp, "tcgen05.commit", operands, land, unit="tcgen05", after=_in_flight(warp)
+    )
+    warp.cta.tcgen05_queue.append(op)
+
+
+def fence_before_thread_sync(warp: Warp) -> None:
+    """``tcgen05.fence::before_thread_sync``: no instruction; an ordering mark."""
+    warp.record("tcgen05.fence::before_thread_sync", {})
+
+
+def fence_after_thread_sync(warp: Warp) -> None:
+    """``tcgen05.fence::after_thread_sync``: no instruction; an ordering mark."""
+    warp.record("tcgen05.fence::after_thread_sync", {})
+
+
+def _check_scales(warp: Warp, i: InstrDescriptor, kind: str, scale_vec: str) -> int:
+    """Return elements per scale; raise if the modifiers do not go together."""
+    legal = _SCALE_VECTORS.get(kind)
+    if legal is None:
+        raise NotModelled(
+            f"tcgen05.mma.kind::{kind}", who=warp.who, remedy="use mxf4nvf4 or mxf4"
+        )
+    if scale_vec not in legal:
+        raise DescriptorFault(
+            f"kind::{kind} with scale_vec {scale_vec or '(none)'}",
+            who=warp.who,
+            rule=f"kind::{kind} takes {', '.join(v for v in legal if v)}",
+            remedy="change the kind or the modifier",
+        )
+    vec_size = legal[scale_vec]
+    ids = {0} if vec_size == 16 else {0, 2}
+    if vec_size == 32 and i.scale_format is not ScaleFormat.UE8M0:
+        raise DescriptorFault(
+            "UE4M3 scales with 32 elements per scale",
+            who=warp.who,
+            rule="2X / block32 takes UE8M0 scales [PTX: scale types]",
+            remedy="set bit 23 of idesc",
+        )
+    if i.a_sf_id not in ids or i.b_sf_id not in ids:
+        raise DescriptorFault(
+            f"scale-factor ids {i.a_sf_id} and {i.b_sf_id}",
+            who=warp.who,
+            rule=f"with {vec_size} elements per scale the id is one of {sorted(ids)}",
+            remedy="4X uses all four bytes of a word, 2X one half of it",
+        )
+    return vec_size
+
+
+def _tile_range(warp: Warp, desc: SmemDescriptor, rows: int, row_nbytes: int) -> Range:
+    """Bounding range of a K-major tile, for conflicts, bounds and the trace."""
+    start = desc.start
+    if desc.swizzle is SwizzleMode.NONE:
+        pitch, row = 16, (row_nbytes // 16 - 1) * desc.leading_nbytes + 16
+    else:
+        pitch = row = desc.swizzle.span
+        start -= start % desc.swizzle.span
+    last_group, last_row = divmod(rows - 1, 8)
+    nbytes = last_group * desc.stride_nbytes + last_row * pitch + row
+    where = Range(warp.smem.space, start, nbytes)
+    warp.smem.check_bounds(where)
+    return where
+
+
+def _read_tile(
+    warp: Warp, desc: SmemDescriptor, where: Range, rows: int, row_nbytes: int
+) -> Bytes:
+    """Gather a K-major tile, shape (rows, row_nbytes)."""
+    block = warp.smem.read_async(where)[0]
+    tile: Bytes = block[desc.offsets(rows, row_nbytes) - where.start]
+    return tile
+
+
+def _scale_range(warp: Warp, taddr: int, rows: int) -> Range:
+    """Cells that hold the scales of `rows` rows, one 32-bit word for each row."""
+    _, column = lane_column(taddr & ~SF_ID_MASK)
+    columns = -(-rows // SF_ROWS)
+    warp.tmem.check_allocated(column, columns, warp.who)
+    return warp.tmem.rectangle(0, LANES, column, columns)
+
+
+def _read_scales(
+    warp: Warp, where: Range, rows: int, sf_id: int, count: int
+) -> NDArray[np.uint8]:
+    """Scale codes of each row, shape (rows, count); lane r % 32, column r // 32."""
+    columns = where.nbytes // 4
+    cells = warp.tmem.read(where).reshape(4, SF_ROWS, columns, 4)
+    if (cells != cells[:1]).any():
+        quarter, lane, column, byte = np.argwhere(cells != cells[:1])[0]
+        raise ScaleFactorFault(
+            f"scale byte {byte} of row {column * SF_ROWS + lane} is "
+            f"{cells[0, lane, column, byte]:#04x} in lane {lane} and "
+            f"{cells[quarter, lane, column, byte]:#04x} in lane "
+            f"{lane + SF_ROWS * quarter}",
+            who=warp.who,
+            where=warp.tmem.describe(where.start),
+            rule="scales are the same in all four lane quarters [PTX: scale factors]",
+            remedy="copy with 32x128b.warpx4",
+        )
+    by_row = cells[0].transpose(1, 0, 2).reshape(columns * SF_ROWS, 4)
+    return np.ascontiguousarray(by_row[:rows, sf_id : sf_id + count])

@@ -1,0 +1,280 @@
+"""Part 3. tensor_map: the CUtensorMap, its encode rules and its 128 bytes.
+
+`TensorMap` holds the arguments of ``cuTensorMapEncodeTiled`` and refuses what the
+driver refuses, by rule. `to_bytes` and `from_bytes` use the layout of the officially
+opaque object as read from ptxas's lowering of ``tensormap.replace`` and from published
+dumps; the emulator itself only uses the decoded fields.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from enum import IntEnum
+from math import prod
+
+from fp4ref.errors import TensorMapError
+from fp4ref.layout import SwizzleMode
+
+
+class DataType(IntEnum):
+    """``CUtensorMapDataType``, with the values of cuda.h."""
+
+    UINT8 = 0
+    UINT16 = 1
+    UINT32 = 2
+    INT32 = 3
+    UINT64 = 4
+    INT64 = 5
+    FLOAT16 = 6
+    FLOAT32 = 7
+    FLOAT64 = 8
+    BFLOAT16 = 9
+    FLOAT32_FTZ = 10
+    TFLOAT32 = 11
+    TFLOAT32_FTZ = 12
+    U4_ALIGN8B = 13
+    """Sixteen 4-bit elements in 8 bytes: dense E2M1."""
+    U4_ALIGN16B = 14
+    U6_ALIGN16B = 15
+
+    @property
+    def bits(self) -> int:
+        """Bits of one element in global memory."""
+        return _BITS[self]
+
+    @property
+    def is_float(self) -> bool:
+        """Whether out-of-bounds elements may be filled with NaN."""
+        return DataType.FLOAT16 <= self <= DataType.TFLOAT32_FTZ
+
+    @property
+    def is_padded(self) -> bool:
+        """Whether 16 elements take 16 bytes of shared memory whatever their size."""
+        return self in (DataType.U4_ALIGN16B, DataType.U6_ALIGN16B)
+
+
+_BITS = dict(
+    zip(
+        DataType,
+        (8, 16, 32, 32, 64, 64, 16, 32, 64, 16, 32, 32, 32, 4, 4, 6),
+        strict=True,
+    )
+)
+
+_ELEMENT_CODE = dict(
+    zip(DataType, (0, 1, 2, 3, 4, 5, 6, 7, 9, 10, 8, 7, 8, 11, 12, 13), strict=True)
+)
+"""Bits 7-10 of word 2; TF32 shares the float codes and sets bit 16."""
+
+_SWIZZLE_INFO = (0x10, 0x100, 0x200, 0x400)
+_L2_PROMOTIONS = 4
+NBYTES = 128
+MAX_BOX = 256
+MAX_RANK = 5
+
+
+@dataclass(frozen=True, slots=True)
+class TensorMap:
+    """Arguments of ``cuTensorMapEncodeTiled``, checked. Frames 3.1 and 3.2.
+
+    Parameters
+    ----------
+    dims, box
+        Elements, fastest dimension first.
+    strides
+        Bytes, for dimensions 1 and up.
+    l2_promotion
+        0 none, 1 64B, 2 128B, 3 256B. Without effect here.
+    oob_nan
+        Fill out-of-bounds elements with NaN instead of zero.
+
+    Raises
+    ------
+    TensorMapError
+        The driver would return ``CUDA_ERROR_INVALID_VALUE``; the message has the rule.
+    """
+
+    data_type: DataType
+    address: int
+    dims: tuple[int, ...]
+    strides: tuple[int, ...]
+    box: tuple[int, ...]
+    element_strides: tuple[int, ...] = ()
+    interleave: int = 0
+    swizzle: SwizzleMode = SwizzleMode.NONE
+    l2_promotion: int = 2
+    oob_nan: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.element_strides:
+            object.__setattr__(self, "element_strides", (1,) * self.rank)
+        _check(self)
+
+    @property
+    def rank(self) -> int:
+        """Number of dimensions."""
+        return len(self.dims)
+
+    @property
+    def box_row_nbytes(self) -> int:
+        """Bytes of one box row in shared memory."""
+        if self.data_type.is_padded:
+            return self.box[0]
+        return self.box[0] * self.data_type.bits // 8
+
+    @property
+    def box_nbytes(self) -> int:
+        """Bytes that one load credits to its mbarrier: the full box, always."""
+        return self.box_row_nbytes * prod(self.box[1:])
+
+    def to_bytes(self) -> bytes:
+        """Return the 128 bytes of the CUtensorMap."""
+        w = [0] * 32
+        w[0], w[1] = self.address & 0xFFFFFFFF, self.address >> 32
+        tf32 = self.data_type in (DataType.TFLOAT32, DataType.TFLOAT32_FTZ)
+        w[2] = (
+            (self.rank - 1) << 4
+            | _ELEMENT_CODE[self.data_type] << 7
+            | self.interleave << 11
+            | self.swizzle << 13
+            | self.oob_nan << 15
+            | tf32 << 16
+            | self.l2_promotion << 17
+            | (prod(self.dims) >= 65_536) << 21
+        )
+        for i, stride in enumerate(self.strides):
+            w[3 + i] = (stride >> 4) & 0xFFFFFFFF
+            w[7] |= (stride >> 36) << (4 * i)
+        for i, dim in enumerate(self.dims):
+            w[8 + i] = dim - 1
+            w[13] |= (self.element_strides[i] - 1) << (3 * i)
+        w[13] |= (self.box[0] - 1) << 24
+        for i, extent in enumerate(self.box[1:]):
+            w[14] |= (extent - 1) << (8 * i)
+        w[16] = 0 if self.data_type.bits < 8 else self.box_nbytes
+        w[18] = _SWIZZLE_INFO[self.swizzle]
+        return struct.pack("<32I", *w)
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> TensorMap:
+        """Decode 128 bytes that the driver or `to_bytes` made.
+
+        Raises
+        ------
+        TensorMapError
+            Not 128 bytes, an unknown element code, or fields that break a rule.
+        """
+        if len(data) != NBYTES:
+            raise TensorMapError(f"a tensor map has {NBYTES} bytes, not {len(data)}")
+        w = struct.unpack("<32I", data)
+        rank = ((w[2] >> 4) & 7) + 1
+        code, tf32 = (w[2] >> 7) & 15, bool(w[2] >> 16 & 1)
+        types = [
+            t
+            for t, c in _ELEMENT_CODE.items()
+            if c == code and tf32 == (t in (DataType.TFLOAT32, DataType.TFLOAT32_FTZ))
+        ]
+        if not types or rank > MAX_RANK:
+            raise TensorMapError(
+                f"word 2 is {w[2]:#010x}: element code {code}, rank {rank}; this is no "
+                "tensor map"
+            )
+        extents = [(w[13] >> 24) & 0xFF, *((w[14] >> 8 * i) & 0xFF for i in range(4))]
+        return cls(
+            types[0],
+            w[0] | w[1] << 32,
+            tuple(w[8 + i] + 1 for i in range(rank)),
+            tuple(
+                (w[3 + i] | ((w[7] >> 4 * i) & 15) << 32) << 4 for i in range(rank - 1)
+            ),
+            tuple(e + 1 for e in extents[:rank]),
+            tuple(((w[13] >> 3 * i) & 7) + 1 for i in range(rank)),
+            (w[2] >> 11) & 3,
+            SwizzleMode((w[2] >> 13) & 3),
+            (w[2] >> 17) & 3,
+            bool(w[2] >> 15 & 1),
+        )
+
+
+def _check(m: TensorMap) -> None:
+    """Raise `TensorMapError` for the first rule that `m` breaks."""
+    dtype, rank = m.data_type, m.rank
+    wide = dtype.is_padded or m.interleave == 2
+    alignment = 32 if wide else 16
+    inner_nbytes = (
+        m.box[0] * (8 if dtype.is_padded else dtype.bits) // 8 if m.box else 0
+    )
+    rules: list[tuple[bool, str]] = [
+        (1 <= rank <= MAX_RANK, f"the rank is 1 to 5, not {rank}"),
+        (
+            len(m.strides) == rank - 1
+            and len(m.box) == rank
+            and len(m.element_strides) == rank,
+            f"rank {rank} takes {rank - 1} strides, {rank} box extents and {rank} "
+            f"element strides, not {len(m.strides)}, {len(m.box)} and "
+            f"{len(m.element_strides)}",
+        ),
+        (
+            m.address % alignment == 0 and 0 <= m.address < 1 << 64,
+            f"the global address is a multiple of {alignment} bytes, not {m.address:#x}",
+        ),
+        (
+            all(1 <= d <= 1 << 32 for d in m.dims),
+            f"every dimension is 1 to 2^32, not {m.dims}",
+        ),
+        (
+            all(s % alignment == 0 and 0 <= s < 1 << 40 for s in m.strides),
+            f"every stride is a multiple of {alignment} bytes below 2^40, not "
+            f"{m.strides}; pad the row pitch (packed E2M1 needs K a multiple of "
+            f"{alignment * 2})",
+        ),
+        (
+            all(1 <= b <= MAX_BOX for b in m.box),
+            f"every box extent is 1 to {MAX_BOX} elements, not {m.box}",
+        ),
+        (
+            all(1 <= e <= 8 for e in m.element_strides),
+            f"every element stride is 1 to 8, not {m.element_strides}",
+        ),
+        (m.interleave in (0, 1, 2), f"interleave is 0, 1 or 2, not {m.interleave}"),
+        (
+            m.interleave == 0 or rank >= 3,
+            f"an interleaved layout has rank 3 or more, not {rank}",
+        ),
+        (
+            m.interleave != 0 or inner_nbytes % 16 == 0,
+            f"a box row is a multiple of 16 bytes, not {inner_nbytes}",
+        ),
+        (
+            m.interleave != 0
+            or m.swizzle is SwizzleMode.NONE
+            or inner_nbytes <= m.swizzle.span,
+            f"a box row is at most the swizzle span of {m.swizzle.span} bytes, not "
+            f"{inner_nbytes}",
+        ),
+        (
+            m.interleave != 2 or m.swizzle is SwizzleMode.B32,
+            "32-byte interleave takes the 32-byte swizzle",
+        ),
+        (
+            0 <= m.l2_promotion < _L2_PROMOTIONS,
+            f"the L2 promotion is 0 to 3, not {m.l2_promotion}",
+        ),
+        (
+            not m.oob_nan or dtype.is_float,
+            f"NaN fill needs a floating-point type, not {dtype.name}",
+        ),
+        (
+            dtype is not DataType.U4_ALIGN8B or m.dims[0] % 2 == 0,
+            f"dimension 0 of U4_ALIGN8B is even, not {m.dims[0]}",
+        ),
+        (
+            not dtype.is_padded or (m.dims[0] % 128 == 0 and m.box[0] == 128),
+            f"{dtype.name} needs dimension 0 a multiple of 128 and a box row of 128 "
+            f"elements, not {m.dims[0]} and {m.box[0] if m.box else 0}",
+        ),
+    ]
+    for holds, rule in rules:
+        if not holds:
+            raise TensorMapError(f"cuTensorMapEncodeTiled: {rule}")

@@ -1,0 +1,312 @@
+"""Part 3. tma: asynchronous copies of boxes between global and shared memory.
+
+A load credits the bytes of its full box to an mbarrier (complete_tx); it never arrives.
+Elements outside the tensor are filled with zero and their bytes are credited all the
+same. A store has no barrier: it belongs to a bulk group of its warp, and lands in two
+steps, first reading shared memory, then writing global memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+from math import prod
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from fp4ref.errors import HardwareFault, MisalignedAddress, NotModelled
+from fp4ref.hardware.cluster import multicast_targets
+from fp4ref.hardware.tensor_map import TensorMap
+from fp4ref.layout import SwizzleMode
+from fp4ref.trace import Bytes, Range
+
+if TYPE_CHECKING:
+    from fp4ref.hardware.machine import AsyncOp
+    from fp4ref.hardware.sm import Blocked, Warp
+
+SMEM_ALIGNMENT = 128
+
+_NAN_FILL = {16: 0x7FFF, 32: 0x7FFFFFFF, 64: 0x7FFFFFFFFFFFFFFF}
+
+
+class TmaFault(HardwareFault):
+    """A tensor copy does not fit its tensor map."""
+
+
+def _check(warp: Warp, m: TensorMap, coords: Sequence[int], smem: int) -> None:
+    """Raise a fault for a copy that the instruction forbids or we do not model."""
+    if m.interleave or m.data_type.is_padded or any(e != 1 for e in m.element_strides):
+        raise NotModelled(
+            f"tensor copy with {m.data_type.name}, interleave {m.interleave}, element "
+            f"strides {m.element_strides}",
+            who=warp.who,
+            remedy="use a dense tile with element strides of 1",
+        )
+    if m.swizzle is not SwizzleMode.NONE and m.box_row_nbytes != m.swizzle.span:
+        raise NotModelled(
+            f"box rows of {m.box_row_nbytes} bytes with the {m.swizzle.span}-byte swizzle",
+            who=warp.who,
+            remedy="make a box row as long as the swizzle span",
+        )
+    if len(coords) != m.rank:
+        raise TmaFault(
+            f"{len(coords)} coordinates for a tensor of rank {m.rank}",
+            who=warp.who,
+            rule="one coordinate for each dimension, fastest first [PTX: "
+            "cp.async.bulk.tensor]",
+            remedy="use the .Nd form of the map's rank",
+        )
+    if coords[0] * m.data_type.bits % 8 or any(
+        not -(1 << 31) <= c < 1 << 31 for c in coords
+    ):
+        raise TmaFault(
+            f"coordinates {tuple(coords)}",
+            who=warp.who,
+            rule="coordinates are signed 32-bit element offsets; the first starts on a "
+            "byte",
+            remedy="give element offsets, not tile indices",
+        )
+    if smem % SMEM_ALIGNMENT:
+        raise MisalignedAddress(
+            f"tensor copy at shared address {smem:#x}",
+            who=warp.who,
+            where=warp.smem.describe(smem & 0xFFFFFF),
+            rule=f"the shared address is a multiple of {SMEM_ALIGNMENT} bytes [PTX: "
+            "cp.async.bulk.tensor]",
+            remedy="align the stage",
+        )
+
+
+def _pieces(
+    m: TensorMap, coords: Sequence[int]
+) -> Iterator[tuple[slice, slice, Range]]:
+    """Parts of the box that lie inside the tensor.
+
+    Yields (box rows, bytes of a row, global range); the box rows are numbered with
+    dimension 1 fastest.
+    """
+    low = max(0, -coords[0])
+    high = min(m.box[0], m.dims[0] - coords[0])
+    if low >= high:
+        return
+    bits = m.data_type.bits
+    row_bytes = slice(low * bits // 8, high * bits // 8)
+    first_byte = m.address + (coords[0] + low) * bits // 8
+    if m.rank == 1:
+        yield slice(0, 1), row_bytes, _rows("gmem", first_byte, row_bytes, 1, 0)
+        return
+    row_low = max(0, -coords[1])
+    row_high = min(m.box[1], m.dims[1] - coords[1])
+    if row_low >= row_high:
+        return
+    outer = [range(extent) for extent in m.box[2:]]
+    for number, reversed_index in enumerate(product(*outer[::-1])):
+        index = reversed_index[::-1]
+        at = [c + i for c, i in zip(coords[2:], index, strict=True)]
+        if any(not 0 <= a < d for a, d in zip(at, m.dims[2:], strict=True)):
+            continue
+        start = first_byte + (coords[1] + row_low) * m.strides[0]
+        start += sum(a * s for a, s in zip(at, m.strides[1:], strict=True))
+        rows = slice(number * m.box[1] + row_low, number * m.box[1] + row_high)
+        yield (
+            rows,
+            row_bytes,
+            _rows("gmem", start, row_bytes, row_high - row_low, m.strides[0]),
+        )
+
+
+def _rows(space: str, start: int, row_bytes: slice, rows: int, pitch: int) -> Range:
+    return Range(space, start, row_bytes.stop - row_bytes.start, rows, pitch)
+
+
+def _swizzled(m: TensorMap, smem: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """Byte of the shared block, for each byte of the box in order."""
+    linear = smem + np.arange(m.box_nbytes)
+    return np.asarray(m.swizzle.swizzle(linear) - smem, np.int64)
+
+
+def load(
+    warp: Warp,
+    tensor_map: TensorMap,
+    coords: Sequence[int],
+    dst: int,
+    mbar: int,
+    cta_mask: int | None = None,
+) -> None:
+    """``cp.async.bulk.tensor.Nd.shared::cluster.global...complete_tx::bytes``.
+
+    Frames 5.4.4 to 5.4.7.
+
+    Parameters
+    ----------
+    coords
+        Element offsets, fastest dimension first; may be outside the tensor.
+    dst, mbar
+        Shared addresses of the tile and of the barrier that is credited.
+    cta_mask
+        Multicast: same offsets in every CTA of the mask.
+
+    Raises
+    ------
+    MisalignedAddress, TmaFault, NotModelled
+    """
+    _check(warp, tensor_map, coords, dst)
+    cta, offset = warp.cta.resolve_shared(dst)
+    bar_cta, bar_offset = warp.cta.resolve_shared(mbar)
+    nbytes = tensor_map.box_nbytes
+    if cta_mask is None:
+        targets = [(cta, bar_cta)]
+    else:
+        targets = [(c, c) for c in multicast_targets(warp, cta_mask)]
+    pieces = list(_pieces(tensor_map, coords))
+    blocks = [Range(c.smem.space, offset, nbytes) for c, _ in targets]
+
+    def land() -> None:
+        tile = _fill(tensor_map)
+        for rows, row_bytes, where in pieces:
+            tile[rows, row_bytes] = warp.machine.gmem.read(where)
+        block = np.empty((1, nbytes), np.uint8)
+        block[0, _swizzled(tensor_map, offset)] = tile.ravel()
+        for (c, b), where in zip(targets, blocks, strict=True):
+            c.smem.write(where, block)
+            b.mbarriers.update(bar_offset, tx_bytes=-nbytes, who="tma")
+
+    operands = _operands(warp, tensor_map, coords, dst) | {"mbar": mbar}
+    if cta_mask is not None:
+        operands["cta_mask"] = cta_mask
+    warp.machine.issue(
+        warp,
+        f"cp.async.bulk.tensor.{tensor_map.rank}d.load",
+        operands,
+        land,
+        unit="tma",
+        reads=[where for _, _, where in pieces],
+        writes=blocks,
+    )
+
+
+def store(warp: Warp, tensor_map: TensorMap, coords: Sequence[int], src: int) -> None:
+    """``cp.async.bulk.tensor.Nd.global.shared::cta.bulk_group``. Frame 7.9.
+
+    Parts outside the tensor are not written.
+
+    Raises
+    ------
+    MisalignedAddress, TmaFault, NotModelled
+    """
+    _check(warp, tensor_map, coords, src)
+    cta, offset = warp.cta.resolve_shared(src)
+    where_smem = Range(cta.smem.space, offset, tensor_map.box_nbytes)
+    pieces = list(_pieces(tensor_map, coords))
+    tile: Bytes = np.empty((0, 0), np.uint8)
+
+    def land_read() -> None:
+        nonlocal tile
+        block = cta.smem.read_async(where_smem)[0]
+        rows = prod(tensor_map.box[1:])
+        tile = block[_swizzled(tensor_map, offset)].reshape(rows, -1)
+
+    def land_write() -> None:
+        for rows, row_bytes, where in pieces:
+            warp.machine.gmem.write(where, tile[rows, row_bytes])
+
+    operands = _operands(warp, tensor_map, coords, src)
+    read = warp.machine.issue(
+        warp,
+        f"cp.async.bulk.tensor.{tensor_map.rank}d.store",
+        operands,
+        land_read,
+        unit="tma.read",
+        reads=[where_smem],
+        survives_exit=True,
+    )
+    write = warp.machine.issue(
+        warp,
+        read.operation,
+        operands,
+        land_write,
+        unit="tma",
+        writes=[where for _, _, where in pieces],
+        after=[read],
+        survives_exit=True,
+        part_of=read,
+    )
+    warp.bulk_open += [read, write]
+
+
+def _operands(
+    warp: Warp, m: TensorMap, coords: Sequence[int], smem: int
+) -> dict[str, object]:
+    named = warp.machine.gmem.find(m.address)
+    return {
+        "tensor": named.name if named else hex(m.address),
+        "coords": list(coords),
+        "smem": smem,
+        "box": list(m.box),
+        "tx_bytes": m.box_nbytes,
+    }
+
+
+def _fill(m: TensorMap) -> Bytes:
+    """Return a box of out-of-bounds values, shape (rows, row bytes)."""
+    shape = (prod(m.box[1:]), m.box_row_nbytes)
+    if not m.oob_nan:
+        return np.zeros(shape, np.uint8)
+    bits = m.data_type.bits
+    nan = np.full(m.box[0], _NAN_FILL[bits], f"<u{bits // 8}").view(np.uint8)
+    return np.tile(nan, (shape[0], 1))
+
+
+def commit_group(warp: Warp) -> None:
+    """``cp.async.bulk.commit_group``: close the group of the stores issued so far."""
+    warp.bulk_groups.append(warp.bulk_open)
+    warp.bulk_open = []
+    warp.record("cp.async.bulk.commit_group", {"group": len(warp.bulk_groups) - 1})
+
+
+@dataclass(frozen=True, slots=True)
+class BulkWait:
+    """A warp waits for bulk groups."""
+
+    ops: tuple[AsyncOp, ...]
+
+    def ready(self) -> bool:
+        """Whether all have landed."""
+        return all(op.landed for op in self.ops)
+
+    def describe(self) -> str:
+        """How many operations are left."""
+        return f"bulk groups: {sum(not op.landed for op in self.ops)} in flight"
+
+    def released_by(self) -> str:
+        """The TMA unit."""
+        return "tma"
+
+
+def wait_group(
+    warp: Warp, pending: int, read: bool = False
+) -> Generator[Blocked, None, None]:
+    """``cp.async.bulk.wait_group{.read} pending``.
+
+    Blocks until at most the newest `pending` groups are unfinished; with `read`, until
+    their *sources* have been read, so that the shared memory may be reused.
+    """
+    groups = warp.bulk_groups[: len(warp.bulk_groups) - pending]
+    ops = tuple(
+        op for group in groups for op in group if not read or op.unit == "tma.read"
+    )
+    since = -1
+    wait = BulkWait(ops)
+    if not wait.ready():
+        since = warp.now
+        yield wait
+    suffix = ".read" if read else ""
+    warp.record(f"cp.async.bulk.wait_group{suffix}", {"pending": pending}, since=since)
+
+
+def prefetch_tensormap(warp: Warp, tensor_map: TensorMap) -> None:
+    """``prefetch.tensormap``: no effect on any value."""
+    named = warp.machine.gmem.find(tensor_map.address)
+    warp.record("prefetch.tensormap", {"tensor": named.name if named else ""})
