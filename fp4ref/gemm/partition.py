@@ -1,0 +1,164 @@
+"""Part 3. partition: tensor maps of the problem, and this tile's box of each tensor.
+
+A TMA "tensor" is a grid of coordinates; only the map holds the pointer. Coordinates are
+element offsets, fastest dimension first. Scale factors are copied as 16-bit elements:
+256 of them are one 512-byte atom of 128 rows and four scales.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fp4ref.gemm.config import (
+    SF_VEC_SIZE,
+    SUBTILE_N,
+    TILE_K,
+    TILE_M,
+    GemmConfig,
+)
+from fp4ref.gemm.tile_scheduler import TileGrid, WorkTile
+from fp4ref.hardware.tensor_map import DataType, TensorMap
+from fp4ref.layout import Layout, SwizzleMode, local_tile, sf_nbytes, sf_offset
+from fp4ref.numerics import ScaleFormat
+
+ATOM_ELEMENTS = 256
+"""UINT16 elements of one scale atom."""
+
+ATOM_K = 4 * SF_VEC_SIZE
+"""Elements of K that one scale atom covers."""
+
+Coords = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GemmParams:
+    """Kernel parameters: the problem and its tensor maps.
+
+    Attributes
+    ----------
+    m, n, k, l
+        Sizes and batch count.
+    sfd, bias
+        Global addresses of plain pointers; 0 when unused.
+    alpha
+        As float32, applied to the accumulator.
+    """
+
+    m: int
+    n: int
+    k: int
+    l: int  # noqa: E741  the batch mode's name in CUTLASS
+    scale_format: ScaleFormat
+    alpha: float
+    a: TensorMap
+    b: TensorMap
+    sfa: TensorMap
+    sfb: TensorMap
+    c: TensorMap | None
+    d: TensorMap
+    sfd: int
+    bias: int
+    grid: TileGrid
+
+    @property
+    def k_tiles(self) -> int:
+        """Mainloop iterations of a tile. Frame 2.3."""
+        return -(-self.k // TILE_K)
+
+    @property
+    def sfd_columns(self) -> int:
+        """Scales of one row of D."""
+        return -(-self.n // SF_VEC_SIZE)
+
+
+def operand_map(
+    address: int, rows: int, k: int, batches: int, box_rows: int
+) -> TensorMap:
+    """Tensor map of A or B: packed E2M1, K-major. Frames 3.1 and 3.2."""
+    return TensorMap(
+        DataType.U4_ALIGN8B,
+        address,
+        (k, rows, batches),
+        (k // 2, rows * k // 2),
+        (TILE_K, box_rows, 1),
+        swizzle=SwizzleMode.B128,
+    )
+
+
+def scale_map(
+    address: int, rows: int, k: int, batches: int, box_atoms: int
+) -> TensorMap:
+    """Tensor map of SFA or SFB: whole atoms along K, blocks of 128 rows. Frame 3.4."""
+    atoms_k, blocks = -(-k // ATOM_K), -(-rows // TILE_M)
+    atom = 2 * ATOM_ELEMENTS
+    return TensorMap(
+        DataType.UINT16,
+        address,
+        (ATOM_ELEMENTS, atoms_k, blocks, batches),
+        (atom, atom * atoms_k, atom * atoms_k * blocks),
+        (ATOM_ELEMENTS, TILE_K // ATOM_K, box_atoms, 1),
+    )
+
+
+def pitch_elements(n: int, data_type: DataType) -> int:
+    """Row pitch of C or D: TMA's strides are multiples of 16 bytes."""
+    per_16_bytes = 128 // data_type.bits
+    return -(-n // per_16_bytes) * per_16_bytes
+
+
+def output_map(
+    address: int, m: int, n: int, batches: int, data_type: DataType
+) -> TensorMap:
+    """Tensor map of C or D: row-major with a padded pitch, boxes of 128 x 32."""
+    pitch_nbytes = pitch_elements(n, data_type) * data_type.bits // 8
+    columns = n + n % 2 if data_type is DataType.U4_ALIGN8B else n
+    return TensorMap(
+        data_type,
+        address,
+        (columns, m, batches),
+        (pitch_nbytes, m * pitch_nbytes),
+        (SUBTILE_N, TILE_M, 1),
+        swizzle=GemmConfig.subtile_swizzle(data_type),
+    )
+
+
+def tile_operand(
+    rows: int, k: int, row_tile: int, k_tile: int, tile_rows: int
+) -> Layout:
+    """Layout of one (tile_rows, 256) box of a K-major operand. Frames 3.3 and 5.2."""
+    tensor = Layout((rows, k), (k, 1))
+    tile, _ = local_tile(tensor, (tile_rows, TILE_K), (row_tile, k_tile))
+    return tile
+
+
+def a_coords(work: WorkTile, k_tile: int) -> Coords:
+    """Corner of A's box. Frame 5.4.4."""
+    return k_tile * TILE_K, work.m * TILE_M, work.l
+
+
+def b_coords(work: WorkTile, k_tile: int, tile_n: int) -> Coords:
+    """Corner of B's box. Frame 5.4.5."""
+    return k_tile * TILE_K, work.n * tile_n, work.l
+
+
+def sfa_coords(work: WorkTile, k_tile: int) -> Coords:
+    """Corner of SFA's box, in atoms. Frame 5.4.6."""
+    return 0, k_tile * (TILE_K // ATOM_K), work.m, work.l
+
+
+def sfb_coords(work: WorkTile, k_tile: int, tile_n: int) -> Coords:
+    """Corner of SFB's box: the 128-row block that holds the tile. Frame 5.4.7."""
+    block = work.n * tile_n // TILE_M
+    return 0, k_tile * (TILE_K // ATOM_K), block, work.l
+
+
+def subtile_coords(work: WorkTile, subtile: int, tile_n: int) -> Coords:
+    """Corner of a 128 x 32 box of C or D. Frame 7.8."""
+    return work.n * tile_n + subtile * SUBTILE_N, work.m * TILE_M, work.l
+
+
+def sfd_address(params: GemmParams, row: int, column: int, batch: int) -> int:
+    """Global address of the scale of (row, 16-column block) of D."""
+    columns = params.sfd_columns
+    per_batch = sf_nbytes(params.m, columns)
+    return params.sfd + batch * per_batch + sf_offset(row, column, columns)

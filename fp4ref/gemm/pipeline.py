@@ -1,0 +1,225 @@
+"""Part 1. pipeline: rings of full and empty barriers, with producer and consumer states.
+
+A stage is entered by a ``with`` block and left by commit (producer) or release
+(consumer), which therefore cannot be forgotten. While the block is open the next
+stage may be peeked at, but not entered::
+
+    with (yield from producer.acquire()) as stage:
+        ...                       # fill the stage
+                                  # commit happens here
+
+A producer starts with the opposite phase: on a fresh barrier parity 1 passes at once.
+Names follow CUTLASS ``sm100_pipeline.hpp``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
+from types import TracebackType
+
+from fp4ref.errors import PipelineMisuse
+from fp4ref.hardware import mbarrier
+from fp4ref.hardware.sm import Blocked, Warp
+
+
+@dataclass(frozen=True, slots=True)
+class Ring:
+    """Barriers of one pipeline. Frames 1.1 to 1.3.
+
+    Attributes
+    ----------
+    full, empty
+        Shared addresses, one for each stage.
+    full_count, empty_count
+        Arrivals that complete a phase: an mbarrier has ONE count.
+    """
+
+    name: str
+    full: tuple[int, ...]
+    empty: tuple[int, ...]
+    full_count: int
+    empty_count: int
+
+    @classmethod
+    def at(
+        cls, name: str, full: int, empty: int, stages: int, counts: tuple[int, int]
+    ) -> Ring:
+        """Lay out `stages` barriers of 8 bytes from each address."""
+        fulls = tuple(full + mbarrier.NBYTES * i for i in range(stages))
+        empties = tuple(empty + mbarrier.NBYTES * i for i in range(stages))
+        return cls(name, fulls, empties, *counts)
+
+    @property
+    def stages(self) -> int:
+        """Length of the ring."""
+        return len(self.full)
+
+    def init(self, warp: Warp) -> None:
+        """Initialise all barriers, full ones first. Frame 1.4."""
+        for kind, addresses, count in (
+            ("full", self.full, self.full_count),
+            ("empty", self.empty, self.empty_count),
+        ):
+            for stage, address in enumerate(addresses):
+                cta, offset = warp.cta.resolve_shared(address)
+                cta.smem.labels[offset] = f"{self.name}.{kind}[{stage}]"
+                mbarrier.init(warp, address, count)
+
+
+@dataclass(slots=True)
+class PipelineState:
+    """Position in a ring. Frame 1.8."""
+
+    index: int = 0
+    phase: int = 0
+    count: int = 0
+
+    def advance(self, stages: int) -> None:
+        """Go to the next stage; the phase flips when the ring wraps."""
+        self.count += 1
+        self.index += 1
+        if self.index == stages:
+            self.index = 0
+            self.phase ^= 1
+
+
+@dataclass(slots=True)
+class Stage:
+    """One stage, held by a ``with`` block."""
+
+    index: int
+    full: int
+    empty: int
+    leave: Callable[[Stage], None]
+
+    def __enter__(self) -> Stage:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if kind is None:
+            self.leave(self)
+
+
+Leave = Callable[[Warp, Stage], None]
+
+
+class _Side:
+    """What producer and consumer share: a state, a peek, and one open stage."""
+
+    role = ""
+    frame = ""
+
+    def __init__(self, warp: Warp, ring: Ring, phase: int, leave: Leave) -> None:
+        self.warp, self.ring = warp, ring
+        self.state = PipelineState(phase=phase)
+        self._leave = leave
+        self._token = False
+        self._open = False
+
+    def _barrier(self) -> int:
+        raise AssertionError
+
+    def peek(self) -> None:
+        """``try_acquire`` / ``try_wait``: ask once, without blocking. Frame 5.3.
+
+        The answer is a yes or no that the next entry uses; it is not a barrier.
+        """
+        with self.warp.frame(self.frame):
+            self._token = mbarrier.test_wait(
+                self.warp, self._barrier(), self.state.phase
+            )
+
+    def _enter(self) -> Generator[Blocked, None, Stage]:
+        if self._open:
+            raise PipelineMisuse(
+                f"{self.warp.who}: {self.ring.name} {self.role} enters stage "
+                f"{self.state.index} while the stage before is still open; leave its "
+                "with block first"
+            )
+        with self.warp.frame(self.frame):
+            if not self._token:
+                yield from mbarrier.try_wait(
+                    self.warp, self._barrier(), self.state.phase
+                )
+        self._token, self._open = False, True
+        i = self.state.index
+        stage = Stage(i, self.ring.full[i], self.ring.empty[i], self._close)
+        self.state.advance(self.ring.stages)
+        with self.warp.frame("1.8"):
+            self.warp.note(
+                "pipeline.advance",
+                ring=self.ring.name,
+                role=self.role,
+                index=self.state.index,
+                phase=self.state.phase,
+                count=self.state.count,
+            )
+        return stage
+
+    def _close(self, stage: Stage) -> None:
+        with self.warp.frame(self.frame):
+            self._leave(self.warp, stage)
+        self._open = False
+
+
+class Producer(_Side):
+    """Fills stages: acquire waits for empty, commit makes full. Frame 1.6."""
+
+    role = "producer"
+    frame = "1.6"
+
+    def __init__(self, warp: Warp, ring: Ring, commit: Leave) -> None:
+        super().__init__(warp, ring, 1, commit)
+
+    def _barrier(self) -> int:
+        return self.ring.empty[self.state.index]
+
+    def acquire(self) -> Generator[Blocked, None, Stage]:
+        """``producer_acquire``: wait until the stage is empty."""
+        return self._enter()
+
+    def tail(self) -> Generator[Blocked, None, None]:
+        """``producer_tail``: wait until every stage has been released.
+
+        So no consumer's arrival can come after this CTA is gone. Frames 8.1 and 8.3.
+        """
+        for _ in range(self.ring.stages):
+            yield from mbarrier.try_wait(self.warp, self._barrier(), self.state.phase)
+            self.state.advance(self.ring.stages)
+
+
+class Consumer(_Side):
+    """Uses stages: wait for full, release makes empty. Frame 1.7."""
+
+    role = "consumer"
+    frame = "1.7"
+
+    def __init__(self, warp: Warp, ring: Ring, release: Leave) -> None:
+        super().__init__(warp, ring, 0, release)
+
+    def _barrier(self) -> int:
+        return self.ring.full[self.state.index]
+
+    def wait(self) -> Generator[Blocked, None, Stage]:
+        """``consumer_wait``: wait until the stage is full."""
+        return self._enter()
+
+
+def arrive_on_full(count: int) -> Leave:
+    """Commit by `count` plain arrivals."""
+    return lambda warp, stage: mbarrier.arrive(warp, stage.full, count)
+
+
+def arrive_on_empty(count: int) -> Leave:
+    """Release by `count` plain arrivals, one for each thread."""
+    return lambda warp, stage: mbarrier.arrive(warp, stage.empty, count)
+
+
+def committed_by_tma(warp: Warp, stage: Stage) -> None:
+    """Commit nothing: TMA's complete_tx ends the phase that expect_tx opened."""
