@@ -245,6 +245,8 @@ def _operands(
         "coords": list(coords),
         "smem": smem,
         "box": list(m.box),
+        "bits": m.data_type.bits,
+        "swizzle": int(m.swizzle),
         "tx_bytes": m.box_nbytes,
     }
 
