@@ -32,6 +32,7 @@ from fp4ref.layout.int_tuple import (
     is_congruent,
     notation,
     product,
+    to_int_tuple,
 )
 
 
@@ -63,8 +64,11 @@ class Layout:
     stride: IntTuple = ()
 
     def __post_init__(self) -> None:
-        if self.stride == ():
-            object.__setattr__(self, "stride", compact_strides(self.shape))
+        shape, stride = to_int_tuple(self.shape), to_int_tuple(self.stride)
+        object.__setattr__(self, "shape", shape)
+        object.__setattr__(
+            self, "stride", compact_strides(shape) if stride == () else stride
+        )
         if not is_congruent(self.shape, self.stride):
             raise LayoutError(
                 f"shape {notation(self.shape)} and stride {notation(self.stride)} "
@@ -238,12 +242,13 @@ def complement(layout: Layout, cotarget: int = 1) -> Layout:
     """Give the layout that fills in what `layout` leaves out.
 
     Its offsets ascend, no non-zero one is an offset of `layout`, and the two side by
-    side reach every offset up to at least `cotarget`.
+    side reach, once each, every offset below ``cosize(layout)`` and `cotarget`.
 
     Raises
     ------
     LayoutError
-        Two modes overlap, so that no layout can fill the gaps.
+        Two modes overlap or leave a ragged gap, which no layout fills exactly. CuTe
+        fills a ragged gap in part.
     """
     filled = 1
     gaps: list[tuple[int, int]] = []

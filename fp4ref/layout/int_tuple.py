@@ -9,11 +9,27 @@ through that sub-tuple with the leftmost mode fastest:
 from __future__ import annotations
 
 import math
-from typing import TypeAlias
+import operator
+from typing import SupportsIndex, TypeAlias
 
 from fp4ref.errors import LayoutError
 
 IntTuple: TypeAlias = "int | tuple[IntTuple, ...]"
+
+
+def to_int_tuple(t: object) -> IntTuple:
+    """Turn nested tuples of any integer type, NumPy's too, into an `IntTuple`.
+
+    Raises
+    ------
+    LayoutError
+        A leaf is not an integer.
+    """
+    if isinstance(t, tuple):
+        return tuple(map(to_int_tuple, t))
+    if isinstance(t, SupportsIndex):
+        return operator.index(t)
+    raise LayoutError(f"{t!r} is not an integer or a tuple of integers")
 
 
 def flatten(t: IntTuple) -> tuple[int, ...]:
@@ -74,6 +90,7 @@ def crd2idx(crd: IntTuple, shape: IntTuple, stride: IntTuple | None = None) -> i
     """
     if stride is None:
         stride = compact_strides(shape)
+    crd = to_int_tuple(crd)
     if isinstance(crd, int):
         if crd < 0:
             raise LayoutError(f"coordinate {crd} is negative; coordinates start at 0")

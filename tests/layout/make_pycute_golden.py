@@ -112,7 +112,7 @@ def obeys(op: str, operands: list[Any], result: Any) -> bool:
     if op == "complement":
         ascending = all(x < y for x, y in pairwise(image))
         sums = [x + y for x in image for y in set(offsets(a))]
-        covers = set(range(operands[1])) <= set(sums)
+        covers = set(range(max(operands[1], a.cosize()))) <= set(sums)
         return ascending and covers and len(sums) == len(set(sums))
     return sorted(image) == sorted(offsets(a))
 

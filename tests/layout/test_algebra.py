@@ -47,6 +47,19 @@ def test_layouts_hash_by_value_and_cannot_be_changed() -> None:
         Layout(4).shape = 5  # type: ignore[misc]
 
 
+def test_numpy_integers_are_integers() -> None:
+    four = np.int64(4)
+    layout = Layout((four, np.uint8(8)), (8, 1))  # type: ignore[arg-type]
+    assert layout == Layout((4, 8), (8, 1))
+    assert layout((np.int32(2), 3)) == layout(np.int64(14)) == 19  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("shape", [4.0, (4, "8"), [4, 8], None])
+def test_a_shape_that_is_not_made_of_integers_is_refused(shape: object) -> None:
+    with pytest.raises(LayoutError, match="is not an integer or a tuple of integers"):
+        Layout(shape)  # type: ignore[arg-type]
+
+
 @given(any_layouts())
 def test_offsets_evaluate_the_layout_at_every_coordinate(a: Layout) -> None:
     offsets = a.offsets()
@@ -138,7 +151,7 @@ def test_complement_fills_every_gap_once(a: Layout, cotarget: int) -> None:
     assert set(gaps) & set(image(a)) == {0}
     together = image(make_layout(a, c))
     assert len(set(together)) == len(together)
-    assert set(range(cotarget)) <= set(together)
+    assert set(range(max(cotarget, a.cosize))) <= set(together)
 
 
 @pytest.mark.parametrize(
@@ -155,7 +168,9 @@ def test_complement_by_hand(a: Layout, expected: str) -> None:
     assert repr(complement(a, 24)) == expected
 
 
-def test_complement_of_overlapping_modes_is_refused() -> None:
+def test_complement_of_overlapping_or_ragged_modes_is_refused() -> None:
+    with pytest.raises(LayoutError, match="stride 7 is not a multiple of 2"):
+        complement(Layout((4, 2), (7, 1)))
     with pytest.raises(LayoutError, match="stride 3 is not a multiple of 2"):
         complement(Layout((2, 4), (1, 3)), 24)
 
