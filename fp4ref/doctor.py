@@ -1,0 +1,69 @@
+"""doctor: what this machine can run, in words."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import platform
+from dataclasses import asdict, dataclass
+
+PACKAGES = ("numpy", "numba", "ml_dtypes")
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """What was found.
+
+    Attributes
+    ----------
+    can_run
+        Backends that work here.
+    missing
+        What does not, why, and the command that would change it.
+    """
+
+    python: str
+    system: str
+    cores: int
+    packages: dict[str, str]
+    can_run: list[str]
+    missing: list[str]
+
+    def __str__(self) -> str:
+        versions = ", ".join(f"{name} {v}" for name, v in self.packages.items())
+        lines = [
+            f"Python {self.python} on {self.system}, {self.cores} cores",
+            versions,
+            *(f"can run: {text}" for text in self.can_run),
+            *(f"cannot: {text}" for text in self.missing),
+        ]
+        return "\n".join(lines)
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the same as JSON values."""
+        return asdict(self)
+
+
+def doctor() -> Diagnosis:
+    """Look at Python, packages and cores. Touches no GPU and imports no CUDA."""
+    packages = {}
+    missing = []
+    for name in PACKAGES:
+        try:
+            packages[name] = importlib.metadata.version(name.replace("_", "-"))
+        except importlib.metadata.PackageNotFoundError:
+            missing.append(f"{name} is not installed; run: pip install fp4ref")
+    can_run = []
+    if not missing:
+        can_run.append(
+            "the emulator (fp4ref walk, fp4ref.run): every frame, on the CPU"
+        )
+        can_run.append("the integer model of the MMA (fp4ref.matmul), on all cores")
+    return Diagnosis(
+        platform.python_version(),
+        f"{platform.system()} {platform.machine()}",
+        os.cpu_count() or 1,
+        packages,
+        can_run,
+        missing,
+    )

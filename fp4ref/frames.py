@@ -1,0 +1,1 @@
+"""frames: the index of the 91 frames."""

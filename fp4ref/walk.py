@@ -1,0 +1,1 @@
+"""walk: the main job."""
