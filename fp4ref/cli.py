@@ -1,1 +1,285 @@
-"""cli: the command line."""
+"""cli: the command line.
+
+Exit status 0 is good, 1 a difference or a fault, 2 bad input.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any, NoReturn
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+from rich.table import Table
+
+from fp4ref import fidelity as fidelity_table
+from fp4ref import walk_report
+from fp4ref.compare import compare as compare_traces
+from fp4ref.doctor import doctor as diagnose
+from fp4ref.errors import Fp4refError, InputError
+from fp4ref.frames import FRAMES, Frame, frame
+from fp4ref.trace import FILE_SUFFIX, Trace
+from fp4ref.walk import load_problem, make_config, random_problem, walk
+
+app = typer.Typer(
+    help="A readable, bit-exact reference for the Blackwell NVFP4 block-scaled GEMM.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON for a program.")]
+
+
+def main() -> None:
+    """Run the command line."""
+    app()
+
+
+def _fail(error: Exception) -> NoReturn:
+    """Print one error and leave with its status."""
+    status = 2 if isinstance(error, InputError) else 1
+    Console(stderr=True).print(str(error), style="red", highlight=False, markup=False)
+    raise typer.Exit(status)
+
+
+@contextmanager
+def _errors_in_words() -> Iterator[None]:
+    """Turn the package's errors into a message and an exit status."""
+    try:
+        yield
+    except Fp4refError as error:
+        _fail(error)
+
+
+def _print_json(value: Any) -> None:
+    print(json.dumps(value, indent=2, default=str))
+
+
+def _integers(
+    text: str, separator: str, counts: tuple[int, ...], hint: str
+) -> list[int]:
+    try:
+        numbers = [int(part) for part in text.split(separator)]
+    except ValueError:
+        numbers = []
+    if len(numbers) not in counts:
+        raise InputError(f"{text!r}: {hint}")
+    return numbers
+
+
+@app.command("walk")
+def walk_command(
+    file: Annotated[
+        Path | None,
+        typer.Argument(
+            help="An .npz with x (M, K) and w (N, K). Default: a layer of a real "
+            "transformer.",
+            show_default=False,
+        ),
+    ] = None,
+    size: Annotated[
+        str | None,
+        typer.Option(help="Random matrices instead, for example 512x256x1024."),
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Seed of the random matrices.")] = 0,
+    output: Annotated[str, typer.Option(help="f32, bf16, f16 or nvfp4.")] = "f32",
+    example: Annotated[
+        str | None, typer.Option(help="Use the configuration of CUTLASS example 72b.")
+    ] = None,
+    tiles: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Run only this tile, m,n. May be repeated.", show_default=False
+        ),
+    ] = None,
+    sms: Annotated[int, typer.Option(help="SMs of the emulated GPU.")] = 2,
+    schedule: Annotated[
+        str, typer.Option(help="When asynchronous work lands: eager, late or a seed.")
+    ] = "eager",
+    trace: Annotated[Path, typer.Option(help="Where to leave the trace.")] = Path(
+        "walk"
+    ),
+    perfetto: Annotated[
+        Path | None, typer.Option(help="Also write the trace for ui.perfetto.dev.")
+    ] = None,
+    force: Annotated[bool, typer.Option(help="Overwrite files.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Run a real matrix product through the kernel and check every bit."""
+    console = Console(stderr=True)
+    with _errors_in_words():
+        if file and size:
+            raise InputError("give a file or --size, not both")
+        path = (
+            trace if trace.name.endswith(FILE_SUFFIX) else Path(f"{trace}{FILE_SUFFIX}")
+        )
+        _check_writable(path, force)
+        if perfetto:
+            _check_writable(perfetto, force)
+        if size:
+            hint = "give MxNxK, for example 512x256x1024"
+            m, n, k = _integers(size, "x", (3,), hint)
+            problem = random_problem(m, n, k, seed)
+        else:
+            problem = load_problem(file)
+        chosen = None
+        if tiles:
+            hint = "give a tile as m,n, for example 5,0"
+            chosen = [tuple(_integers(t, ",", (2, 3), hint)) for t in tiles]
+        with _progress(console) as report_progress:
+            report, run = walk(
+                problem,
+                config=make_config(output, example),
+                sms=sms,
+                tiles=chosen,
+                schedule=schedule,
+                progress=report_progress,
+            )
+        assert run.trace is not None
+        run.trace.meta["made_by"] = "fp4ref walk"
+        run.trace.save(path)
+        report = replace(report, trace_file=str(path))
+        if perfetto:
+            perfetto.write_text(json.dumps(run.trace.to_perfetto()))
+    if as_json:
+        _print_json(report.to_dict())
+    else:
+        walk_report.render(report, run.trace, Console())
+    raise typer.Exit(0 if report.ok else 1)
+
+
+def _check_writable(path: Path, force: bool) -> None:
+    """Refuse to overwrite anything but an earlier walk's trace."""
+    if not path.parent.is_dir():
+        raise InputError(f"{path.parent}: no such folder; make it first")
+    if path.is_dir():
+        raise InputError(f"{path} is a folder; name a file")
+    if force or not path.exists():
+        return
+    try:
+        if Trace.load(path).meta.get("made_by") == "fp4ref walk":
+            return
+    except InputError:
+        pass
+    raise InputError(f"{path} exists and no walk made it; use --force to overwrite")
+
+
+@contextmanager
+def _progress(console: Console) -> Iterator[Callable[[int, int], None]]:
+    """Show finished tiles, where someone is looking."""
+    bar = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+    )
+    with bar:
+        task = bar.add_task(
+            "preparing (the first run compiles the MMA model)", total=None
+        )
+
+        def report(done: int, total: int) -> None:
+            bar.update(task, description="tiles", completed=done, total=total)
+
+        yield report
+
+
+@app.command("compare")
+def compare_command(
+    a: Annotated[Path, typer.Argument(help="A trace file.")],
+    b: Annotated[Path, typer.Argument(help="Another.")],
+    as_json: Json = False,
+) -> None:
+    """Compare two traces at every hardware event; show the first difference."""
+    with _errors_in_words():
+        comparison = compare_traces(Trace.load(a), Trace.load(b))
+    if as_json:
+        first = comparison.first_difference
+        _print_json(
+            {
+                "ok": comparison.ok,
+                "compared": comparison.compared,
+                "counts": comparison.counts,
+                "first_difference": str(first) if first else None,
+            }
+        )
+    else:
+        print(comparison.report())
+    raise typer.Exit(0 if comparison.ok else 1)
+
+
+@app.command("doctor")
+def doctor_command(as_json: Json = False) -> None:
+    """Say what this machine can run."""
+    diagnosis = diagnose()
+    if as_json:
+        _print_json(diagnosis.to_dict())
+    else:
+        print(diagnosis)
+
+
+@app.command("frames")
+def frames_command(
+    frame_id: Annotated[
+        str | None,
+        typer.Argument(help="One frame, for example 6.6.9.", show_default=False),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """List the frames of the kernel, or explain one."""
+    with _errors_in_words():
+        chosen = [frame(frame_id)] if frame_id else list(FRAMES.values())
+    if as_json:
+        _print_json([f.to_dict() for f in chosen])
+    elif frame_id:
+        _explain(chosen[0])
+    else:
+        table = Table(box=None)
+        for column in ("frame", "kind", "verdict", "subject", "emulator"):
+            table.add_column(column, no_wrap=column in ("frame", "kind", "verdict"))
+        for f in chosen:
+            table.add_row(f.id, f.kind.value, f.verdict.value, f.title, f.emulator)
+        Console().print(table)
+
+
+def _explain(f: Frame) -> None:
+    table = Table.grid(padding=(0, 2))
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column()
+    for name, value in f.to_dict().items():
+        text = ", ".join(value) if isinstance(value, list | tuple) else str(value)
+        if text:
+            table.add_row(name, text)
+    Console().print(table, highlight=False, markup=False)
+
+
+@app.command("fidelity")
+def fidelity_command(as_json: Json = False) -> None:
+    """Say on what each modelled rule rests."""
+    rules = fidelity_table.RULES
+    if as_json:
+        _print_json([r.to_dict() for r in rules])
+        return
+    table = Table(box=None)
+    for column in ("operation", "rule", "evidence", "source"):
+        table.add_column(column)
+    for r in rules:
+        table.add_row(r.operation, r.rule, r.evidence.value, r.source)
+    console = Console()
+    console.print(table, highlight=False, markup=False)
+    for evidence, share in fidelity_table.shares().items():
+        console.print(f"{share:6.1%}  {evidence.value}", highlight=False)
+
+
+if __name__ == "__main__":
+    sys.exit(app())

@@ -1,0 +1,52 @@
+# Every target sets up what it needs in .venv; nothing else is touched.
+PYTHON ?= python3
+ifeq ($(OS),Windows_NT)
+BIN := .venv/Scripts
+else
+BIN := .venv/bin
+endif
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+
+.PHONY: help walk test soak bench clean
+help:
+	@echo "make walk   a real matrix product through the kernel, every bit checked"
+	@echo "make test   formatting, types, import rules and all tests"
+	@echo "make soak   the long tests: thousands of seeds, shapes and bit flips"
+	@echo "make bench  speed, beside what you would use instead"
+	@echo "make clean  remove .venv and caches"
+
+.venv/made:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  (echo "fp4ref needs Python 3.11 or newer; say make PYTHON=python3.12" && exit 1)
+	$(PYTHON) -m venv .venv
+	@touch $@
+
+.venv/core: .venv/made pyproject.toml
+	@echo "setting up: installing fp4ref"
+	@$(PIP) install --editable .
+	@touch $@
+
+.venv/dev: .venv/core pyproject.toml
+	@echo "setting up: installing the test tools"
+	@$(PIP) install --editable '.[dev]'
+	@touch $@
+
+walk: .venv/core
+	@$(BIN)/fp4ref walk
+
+test: .venv/dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python -m pytest -n 2
+
+soak: .venv/dev
+	$(BIN)/python -m pytest -n 2 -m soak
+
+bench: .venv/core
+	$(BIN)/python benchmarks/bench_emulator.py
+
+clean:
+	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,1 @@
+"""Input data that comes with the package."""

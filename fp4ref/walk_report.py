@@ -1,0 +1,203 @@
+"""walk_report: the walk's report as a page of text with one picture."""
+
+from __future__ import annotations
+
+from rich.console import Console, Group, RenderableType
+from rich.panel import Panel
+from rich.table import Table
+from rich.text import Text
+
+from fp4ref.trace import Trace
+from fp4ref.walk import WalkReport
+
+ROLES = {
+    "warp0": "MMA",
+    "warp1": "scheduler",
+    "warp2": "load A, B, SFA, SFB",
+    "warp3": "load C",
+    "warp4": "epilogue",
+    "warp5": "epilogue",
+    "warp6": "epilogue",
+    "warp7": "epilogue",
+    "tma": "TMA unit",
+    "tcgen05": "tensor core",
+    "tmem": "TMEM loads",
+    "clc": "launch control",
+}
+"""What each agent of the trace does, in the order of the timeline."""
+
+COLUMNS = 60
+LEVELS = " .:-=+*#"
+"""Marks of the timeline, from idle to busy: readable without colour."""
+
+
+def render(report: WalkReport, trace: Trace, console: Console) -> None:
+    """Print the whole report."""
+    m, n, k = report.sizes
+    console.print(
+        Panel(
+            Text.assemble(
+                (report.title, "bold"),
+                f"\ny = x @ w.T, {m} x {n} x {k}\n",
+                (report.source, "dim"),
+            ),
+            title="fp4ref walk",
+        )
+    )
+    for title, body in (
+        ("1  Quantised to NVFP4", _quantised(report)),
+        ("2  What the machine did", _machine(report)),
+        ("3  Who worked when", _timeline(trace)),
+        ("4  What was checked against what", _checks(report)),
+    ):
+        console.print(f"\n[bold]{title}[/bold]", highlight=False)
+        console.print(body, highlight=False)
+    console.print("\n[bold]5  What you can do next[/bold]", highlight=False)
+    console.print(_next(report), highlight=False)
+
+
+def _facts(rows: list[tuple[str, str]]) -> Table:
+    table = Table.grid(padding=(0, 2))
+    table.add_column(style="dim", no_wrap=True, min_width=22)
+    table.add_column()
+    for row in rows:
+        table.add_row(*row)
+    return table
+
+
+def _quantised(r: WalkReport) -> RenderableType:
+    q, e = r.quantisation, r.quantisation_error
+
+    def scales(name: str) -> str:
+        amax, scale = q[f"{name} amax"], q[f"{name} global scale"]
+        return f"largest value {amax:.4g}, global scale {scale:.6g}"
+
+    return _facts(
+        [
+            ("x", scales("x")),
+            ("w", scales("w")),
+            (
+                "NVFP4 error of y",
+                f"{e['x and w']:.2%} Frobenius (x alone {e['x only']:.2%}, w alone "
+                f"{e['w only']:.2%}), against float64",
+            ),
+        ]
+    )
+
+
+def _machine(r: WalkReport) -> RenderableType:
+    c, s = r.machine, r.config
+    part = "" if r.tiles_run == r.tiles_in_all else f" of {r.tiles_in_all}"
+    return _facts(
+        [
+            (
+                "tiles",
+                f"{r.tiles_run}{part} of {s['tile']}, {c['k_tiles']} k-tiles each, by "
+                f"{c['ctas']} CTAs on {s['sms']} SMs ({s['scheduler']} scheduler)",
+            ),
+            (
+                "mainloop ring",
+                f"{s['stages']} stages in {s['smem_nbytes']:,} bytes of shared memory, "
+                f"wrapped {c['ring_wraps']} times",
+            ),
+            (
+                "TMA",
+                f"{c['tma_loads']} loads, {c['tma_load_bytes']:,} bytes; "
+                f"{c['tma_stores']} stores, {c['tma_store_bytes']:,} bytes",
+            ),
+            (
+                "tensor core",
+                f"{c['tcgen05.mma']} MMAs of 128x{s['tile'].split('x')[1]}x64 "
+                f"({c['macs']:,} multiply-adds), {c['tcgen05.cp']} scale copies, "
+                f"{c['tcgen05.commit']} commits",
+            ),
+            (
+                "mbarriers",
+                f"{c['mbarriers']} barriers, {c['phases_completed']} phases completed, "
+                f"{c.get('blocked_waits', 0)} waits that blocked",
+            ),
+            ("output", s["output"]),
+            ("schedule", f"{s['schedule']}: when asynchronous work lands"),
+        ]
+    )
+
+
+def _timeline(trace: Trace) -> RenderableType:
+    """One row for each agent of SM 0: how busy it was over the run's events."""
+    bins: dict[str, list[int]] = {}
+    for event in trace:
+        if event.sm == 0 and event.kind != "note":
+            agent = event.agent.split(".")[0]
+            row = bins.setdefault(agent, [0] * COLUMNS)
+            row[event.step * COLUMNS // len(trace)] += 1
+    table = Table.grid(padding=(0, 2))
+    table.add_column(style="dim", no_wrap=True, min_width=22)
+    table.add_column(no_wrap=True)
+    table.add_column(justify="right", style="dim", no_wrap=True)
+    for agent, role in ROLES.items():
+        if (row := bins.get(agent)) is None:
+            continue
+        most = max(row)
+        marks = "".join(LEVELS[-(-n * (len(LEVELS) - 1) // most)] for n in row)
+        name = f"{agent} {role}" if agent.startswith("warp") else role
+        table.add_row(name, Text(marks), f"{sum(row)} events")
+    legend = Text(
+        f"SM 0, {len(trace)} events from left to right; each row from idle (blank) to "
+        "its own busiest (#)",
+        style="dim",
+    )
+    return Group(legend, table)
+
+
+def _checks(r: WalkReport) -> RenderableType:
+    def mark(ok: bool) -> str:
+        return "[green]equal[/green]" if ok else "[bold red]DIFFERENT[/bold red]"
+
+    bits_ok = r.bits_equal == r.bits_compared
+    within = "within it" if r.bound_ratio <= 1 else "[bold red]BEYOND IT[/bold red]"
+    return _facts(
+        [
+            (
+                "every bit of D",
+                f"{mark(bits_ok)}: {r.bits_equal:,} of {r.bits_compared:,} values "
+                "match the integer model computed on whole matrices",
+            ),
+            (
+                "float64",
+                f"proven bound of the datapath: {within} (worst {r.bound_ratio:.2g} of "
+                "the allowed difference)",
+            ),
+            (
+                "frames",
+                f"{r.frames_seen} of the {r.frames_expected} event frames of the index "
+                "seen",
+            ),
+            (
+                "machine rules",
+                "no fault: no unwritten byte read, no byte touched in flight, all TMEM "
+                "freed",
+            ),
+            (
+                "this rests on",
+                "the emulator alone. The MMA's arithmetic is the published MMA-Sim "
+                "model; no Blackwell GPU was used",
+            ),
+            (
+                "time",
+                ", ".join(f"{name} {s:.1f} s" for name, s in r.seconds.items()),
+            ),
+        ]
+    )
+
+
+def _next(r: WalkReport) -> RenderableType:
+    rows = []
+    if r.trace_file:
+        rows.append(("trace", r.trace_file))
+    rows += [
+        ("look up a frame", "fp4ref frames 6.6.9"),
+        ("another order", "fp4ref walk --schedule late --trace late"),
+        ("one tile of many", "fp4ref walk --size 2048x2048x2048 --tiles 5,0"),
+        ("how far to trust it", "fp4ref fidelity"),
+    ]
+    return _facts(rows)
