@@ -61,9 +61,19 @@ class Range(NamedTuple):
             return False
         if self.rows == 1 and other.rows == 1:
             return True
+        pitch = other.pitch if self.rows == 1 else self.pitch
+        if pitch and (1 in (self.rows, other.rows) or pitch == other.pitch):
+            return self._overlaps_on_grid(other, pitch)
         a = self.start + self.pitch * np.arange(self.rows)[:, None]
         b = other.start + other.pitch * np.arange(other.rows)[None, :]
         return bool(((a < b + other.nbytes) & (b < a + self.nbytes)).any())
+
+    def _overlaps_on_grid(self, other: Range, pitch: int) -> bool:
+        """Decide for rows `pitch` apart by the distances in rows that would overlap."""
+        apart = other.start - self.start
+        steps_low = (-other.nbytes - apart) // pitch + 1
+        steps_high = -((apart - self.nbytes) // pitch) - 1
+        return max(steps_low, 1 - self.rows) <= min(steps_high, other.rows - 1)
 
 
 class Barrier(NamedTuple):
@@ -133,13 +143,14 @@ class State:
 
 
 def _window(data: NDArray[Any], base: int, where: Range) -> NDArray[Any]:
-    """Return a writable view (rows, nbytes) of `where` in a flat one-byte array."""
+    """Return a writable view (rows, nbytes) of `where` in a flat array."""
+    size = data.itemsize
     return np.ndarray(
         (where.rows, where.nbytes),
         data.dtype,
         data.data,
-        where.start - base,
-        (where.pitch, 1),
+        (where.start - base) * size,
+        (where.pitch * size, size),
     )
 
 
@@ -240,12 +251,9 @@ class Trace:
             }
             for event in self.events:
                 for where in event.writes:
-                    flat = self._first_write[where.space]
-                    rows = where.start - self.base[where.space]
-                    for row in range(where.rows):
-                        begin = rows + row * where.pitch
-                        part = flat[begin : begin + where.nbytes]
-                        np.minimum(part, event.step, out=part)
+                    first = self._first_write[where.space]
+                    view = _window(first, self.base[where.space], where)
+                    np.minimum(view, event.step, out=view)
         return self._first_write
 
     def save(self, path: str | Path) -> Path:

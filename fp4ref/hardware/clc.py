@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fp4ref.errors import HardwareFault, MisalignedAddress
+from fp4ref.errors import ClusterFault, HardwareFault, MisalignedAddress
 from fp4ref.trace import Bytes, Range
 
 if TYPE_CHECKING:
@@ -35,8 +35,10 @@ def try_cancel(warp: Warp, response: int, mbar: int) -> None:
     ------
     MisalignedAddress
         `response` is not 16-byte aligned.
+    ClusterFault
+        `response` or `mbar` is in another CTA.
     ClcFault
-        An earlier request of this CTA has failed already.
+        A thread of this CTA has read the answer that nothing is left.
     """
     cta, offset = warp.cta.resolve_shared(response)
     if offset % RESPONSE_NBYTES:
@@ -56,6 +58,13 @@ def try_cancel(warp: Warp, response: int, mbar: int) -> None:
             remedy="stop asking when is_canceled is false",
         )
     bar_cta, bar_offset = warp.cta.resolve_shared(mbar)
+    if cta is not warp.cta or bar_cta is not warp.cta:
+        raise ClusterFault(
+            f"try_cancel with response {response:#x} and mbarrier {mbar:#x}",
+            who=warp.who,
+            rule="both are .shared::cta addresses [PTX: clusterlaunchcontrol]",
+            remedy="ask from the CTA that needs the answer",
+        )
     answer = Range(cta.smem.space, offset, RESPONSE_NBYTES)
 
     def land() -> None:
@@ -64,9 +73,10 @@ def try_cancel(warp: Warp, response: int, mbar: int) -> None:
             data = encode_response(pending.popleft())
             warp.machine.count("clc.canceled")
         else:
-            warp.cta.clc_failed = True
+            # A fault only once a thread has read it: see `smem.ld`.
+            warp.cta.clc_refusal = answer
             data = encode_response(None)
-        cta.smem.write(answer, data.reshape(1, -1))
+        cta.smem.write_async(answer, data.reshape(1, -1))
         bar_cta.mbarriers.update(bar_offset, tx_bytes=-RESPONSE_NBYTES, who="clc")
 
     warp.machine.issue(
@@ -87,7 +97,7 @@ def encode_response(ctaid: Dim3 | None) -> Bytes:
 
 
 def is_canceled(response: Bytes) -> bool:
-    """``clusterlaunchcontrol.query_cancel.is_canceled``: was a cluster handed over?"""
+    """``query_cancel.is_canceled``: whether a cluster was handed over."""
     return bool(response.view("<u4")[2] & 1)
 
 

@@ -1,4 +1,4 @@
-"""Part 8. cluster: ranks, remote shared addresses, multicast masks, the cluster barrier.
+"""Part 8. cluster: ranks, remote addresses, multicast masks, the cluster barrier.
 
 Source: PTX, ``mapa`` and ``barrier.cluster``.
 """
@@ -58,32 +58,46 @@ class ClusterWait:
     this_round: int
 
     def ready(self) -> bool:
-        """Whether every warp of the cluster has arrived."""
+        """Whether every live warp of the cluster has arrived."""
         return self.cluster.rounds > self.this_round
 
     def describe(self) -> str:
         """How many warps came."""
-        return f"barrier.cluster: {self.cluster.arrived} warps have arrived"
+        arrived, live = len(self.cluster.arrived), len(self.cluster.live)
+        return f"barrier.cluster: {arrived} of {live} live warps have arrived"
 
     def released_by(self) -> str:
-        """Every warp of the cluster has to arrive."""
-        return "every warp of the cluster"
+        """Return the warps that have not arrived."""
+        missing = [w.who for w in self.cluster.live if w not in self.cluster.arrived]
+        return ", ".join(missing)
 
 
 def arrive(warp: Warp) -> int:
-    """``barrier.cluster.arrive``; returns the round to wait for."""
+    """``barrier.cluster.arrive``; returns the round to wait for.
+
+    Raises
+    ------
+    ClusterFault
+        The warp has arrived in this round already.
+    """
     cluster = warp.cta.cluster
+    if warp in cluster.arrived:
+        raise ClusterFault(
+            "barrier.cluster.arrive twice with no wait between",
+            who=warp.who,
+            where=f"round {cluster.rounds} of the cluster barrier",
+            rule="every arrive is followed by a wait [PTX: barrier.cluster]",
+            remedy="execute barrier.cluster.wait first",
+        )
     this_round = cluster.rounds
-    cluster.arrived += 1
-    if cluster.arrived == sum(len(cta.warps) for cta in cluster.ctas):
-        cluster.arrived = 0
-        cluster.rounds += 1
+    cluster.arrived.add(warp)
+    cluster.settle()
     warp.record("barrier.cluster.arrive", {"round": this_round})
     return this_round
 
 
 def wait(warp: Warp, this_round: int) -> Generator[Blocked, None, None]:
-    """``barrier.cluster.wait``: until every warp of the cluster has arrived."""
+    """``barrier.cluster.wait``: until every live warp of the cluster has arrived."""
     blocked = ClusterWait(warp.cta.cluster, this_round)
     if not blocked.ready():
         yield blocked

@@ -2,19 +2,17 @@
 
 Asynchronous units work in two steps. An instruction *issues* an `AsyncOp`; later it
 *lands*: it reads its operands, writes its result and signals. What must land before it
-is in `AsyncOp.after`; all else is free, and the schedule decides. If two operations in
-flight touch the same bytes with no order between them, one of them writing, that is a
-fault at the issue of the second.
+is in `AsyncOp.after`; all else is free, and the schedule decides. A conflict with an
+operation in flight is a fault at issue, and at any other access.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import product
 from types import CodeType, GeneratorType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from fp4ref.errors import (
     DeadlockError,
@@ -24,46 +22,19 @@ from fp4ref.errors import (
     ReadWhileInFlight,
 )
 from fp4ref.hardware.gmem import GlobalMemory
+from fp4ref.hardware.in_flight import AsyncOp as AsyncOp
+from fp4ref.hardware.in_flight import closure, find_conflict
 from fp4ref.hardware.memory import Memory
 from fp4ref.hardware.schedule import Eager, Schedule
 from fp4ref.hardware.sm import Cluster, Cta, Dim3, Kernel, Sm, Warp, caller, source_line
 from fp4ref.hardware.smem import NBYTES
 from fp4ref.trace import Range, Recorder
 
-if TYPE_CHECKING:
-    from fp4ref.hardware.tmem import Registers
-
 Ordering = Literal["ptx", "shipped"]
 
 
-@dataclass(eq=False, slots=True)
-class AsyncOp:
-    """One asynchronous operation in flight.
-
-    Attributes
-    ----------
-    unit
-        Trace agent of the landing: ``"tma"``, ``"tcgen05"``, ``"clc"``, ``"tmem"``.
-    after
-        Operations that land first.
-    survives_exit
-        Whether the operation may outlive its CTA's warps (bulk stores do).
-    """
-
-    warp: Warp
-    unit: str
-    operation: str
-    operands: Mapping[str, Any]
-    land: Callable[[], None]
-    reads: Sequence[Range]
-    writes: Sequence[Range]
-    after: Sequence[AsyncOp]
-    survives_exit: bool
-    frames: tuple[str, ...]
-    source: str
-    issued: int
-    landed: bool = False
-    registers: Registers | None = field(default=None, repr=False)
+MAX_WARPS = 32
+"""Warps of one CTA: 1,024 threads."""
 
 
 class Machine:
@@ -104,6 +75,8 @@ class Machine:
         self.on_step: list[Callable[[Machine], None]] = []
         self.steps = 0
         self.stats: dict[str, int] = {}
+        self.advisories: dict[str, int] = {}
+        self._faulted = False
         self._agent = "host"
         self._landing = False
         self._known_code: dict[CodeType, str | None] = {}
@@ -123,6 +96,17 @@ class Machine:
     def count(self, operation: str) -> None:
         """Count one operation in `stats`."""
         self.stats[operation] = self.stats.get(operation, 0) + 1
+
+    def advise(self, advisory: str) -> None:
+        """Count a use of what only ``ordering="shipped"`` allows, in `advisories`."""
+        self.advisories[advisory] = self.advisories.get(advisory, 0) + 1
+
+    def land_now(self, op: AsyncOp) -> None:
+        """Land an operation that something needs at once, and all before it."""
+        for before in op.after:
+            self.land_now(before)
+        if not op.landed:
+            self._land(op)
 
     def issue(
         self,
@@ -148,10 +132,11 @@ class Machine:
             It conflicts with an operation in flight that it is not ordered after.
         """
         waiting = [op for op in after if not op.landed]
-        ordered = _closure(waiting)
-        for other in self.in_flight:
-            if other not in ordered:
-                self._check_conflict(warp.who, operation, reads, writes, other)
+        if self.in_flight:
+            ordered = closure(waiting)
+            for other in self.in_flight:
+                if other not in ordered:
+                    self._check_conflict(warp.who, operation, reads, writes, other)
         if part_of is None:
             step = warp.record(operation, operands, kind="issue")
             self.count(operation)
@@ -184,26 +169,20 @@ class Machine:
         writes: Sequence[Range],
         other: AsyncOp,
     ) -> None:
-        for mine, theirs, verb in (
-            (writes, other.writes, "writes"),
-            (writes, other.reads, "reads"),
-            (reads, other.writes, "writes"),
-        ):
-            for a in mine:
-                for b in theirs:
-                    if a.overlaps(b):
-                        memory = next(m for m in self._memories() if m.space == a.space)
-                        raise ReadWhileInFlight(
-                            f"{what} touches bytes that {other.operation} in flight "
-                            f"{verb}",
-                            who=f"{who}; in flight from {other.warp.who}"
-                            + (f" at {other.source}" if other.source else ""),
-                            where=memory.describe(max(a.start, b.start)),
-                            rule="accesses by asynchronous operations are ordered only "
-                            "by their completion mechanism or by a listed pipeline order "
-                            "[PTX: Memory consistency, tcgen05]",
-                            remedy="wait for the barrier or group that completes it",
-                        )
+        found = find_conflict(reads, writes, other)
+        if found is None:
+            return
+        memory = next(m for m in self._memories() if m.space == found.space)
+        raise ReadWhileInFlight(
+            f"{what} touches bytes that {other.operation} in flight {found.verb}",
+            who=f"{who}; in flight from {other.warp.who}"
+            + (f" at {other.source}" if other.source else ""),
+            where=memory.describe(found.address),
+            rule="accesses by asynchronous operations are ordered only by their "
+            "completion mechanism or by a listed pipeline order [PTX: Memory "
+            "consistency, tcgen05]",
+            remedy="wait for the barrier or group that completes it",
+        )
 
     def guard(self, where: Range, is_write: bool) -> None:
         """Raise `ReadWhileInFlight` if an operation in flight still uses `where`."""
@@ -220,7 +199,7 @@ class Machine:
             op.land()
         finally:
             self._agent, self._landing = outer_agent, outer_landing
-        op.landed = True
+        op.finish()
         self.in_flight.remove(op)
         if self.recorder:
             cta = op.warp.cta
@@ -259,47 +238,65 @@ class Machine:
         Raises
         ------
         LaunchFault
-            Too much shared memory, or a cluster that does not fit.
+            Too much shared memory, a cluster that does not fit, CTAs outside the grid,
+            a CTA without warps, or an earlier launch that ended in a fault.
+        InputError
+            The recorder has followed another launch.
         HardwareFault
             Whatever the kernel does wrong.
         DeadlockError
             No warp can run and nothing is in flight.
         """
-        size = cluster[0] * cluster[1] * cluster[2]
-        if smem_nbytes > NBYTES:
-            raise LaunchFault(
-                f"{smem_nbytes} bytes of dynamic shared memory",
-                rule=f"a CTA has at most {NBYTES} bytes (227 KB)",
-                remedy="use fewer stages or smaller tiles",
-            )
-        if any(g % c for g, c in zip(grid, cluster, strict=True)) or size > len(
-            self.sms
-        ):
-            raise LaunchFault(
-                f"grid {grid} with clusters of {cluster} on {len(self.sms)} SMs",
-                rule="the grid is a multiple of the cluster, and a cluster needs one SM "
-                "for each of its CTAs",
-                remedy="pad the grid, or emulate more SMs",
-            )
-        wanted = None if only is None else set(only)
-        origins = (
-            (x * cluster[0], y * cluster[1], z * cluster[2])
-            for z, y, x in product(
-                *(range(g // c) for g, c in zip(grid[::-1], cluster[::-1], strict=True))
-            )
-        )
-        self.pending = deque(o for o in origins if wanted is None or o in wanted)
-        if self.recorder and not self.recorder.trace.images:
-            for memory in self._memories():
-                self.recorder.image(memory.space, memory.data, memory.base)
-        if self.recorder:
-            for memory in self._memories():
-                memory.recorder = self.recorder
+        self._check_launch(grid, cluster, smem_nbytes)
+        self.pending = _origins(grid, cluster, only)
+        self.dependents_launched = False
+        self._attach_recorder()
+        for sm in self.sms:
+            sm.smem.nbytes = smem_nbytes
+        # As on silicon: after a fault the machine is of no more use.
+        self._faulted = True
         self._start(kernel, grid, cluster)
         while self._step():
             self._finish()
             if self.pending:
                 self._start(kernel, grid, cluster)
+        self._faulted = False
+
+    def _check_launch(self, grid: Dim3, cluster: Dim3, smem_nbytes: int) -> None:
+        """Raise `LaunchFault` for a launch that the machine cannot start."""
+        size = cluster[0] * cluster[1] * cluster[2]
+        if self._faulted:
+            raise LaunchFault(
+                "launch on a machine whose last launch ended in a fault",
+                rule="a fault is sticky: warps and work in flight are left over",
+                remedy="make a new Machine",
+            )
+        if not 0 <= smem_nbytes <= NBYTES:
+            raise LaunchFault(
+                f"{smem_nbytes} bytes of dynamic shared memory",
+                rule=f"a CTA has at most {NBYTES} bytes (227 KB)",
+                remedy="use fewer stages or smaller tiles",
+            )
+        extents = zip(grid, cluster, strict=True)
+        if any(g < 1 or c < 1 or g % c for g, c in extents) or size > len(self.sms):
+            raise LaunchFault(
+                f"grid {grid} with clusters of {cluster} on {len(self.sms)} SMs",
+                rule="the grid is a multiple of the cluster, and a cluster needs one "
+                "SM for each of its CTAs",
+                remedy="pad the grid, or emulate more SMs",
+            )
+
+    def _attach_recorder(self) -> None:
+        """Give the memories the recorder, and the recorder their bytes."""
+        if self.recorder and self.recorder.trace.images:
+            raise InputError(
+                "the recorder holds another launch already; set machine.recorder to a "
+                "new Recorder before each launch"
+            )
+        for memory in self._memories():
+            memory.recorder = self.recorder
+            if self.recorder:
+                self.recorder.image(memory.space, memory.data, memory.base)
 
     def _start(self, kernel: Kernel, grid: Dim3, cluster_shape: Dim3) -> None:
         """Give free SMs the next clusters."""
@@ -319,7 +316,15 @@ class Machine:
                 cluster.ctas.append(sm.cta)
             for cta in cluster.ctas:
                 self.count("cta")
-                for index, role in enumerate(kernel(cta)):
+                roles = kernel(cta)
+                if not 1 <= len(roles) <= MAX_WARPS:
+                    raise LaunchFault(
+                        f"a CTA of {len(roles)} warps",
+                        who=f"cta {cta.ctaid}",
+                        rule=f"a CTA has 1 to {MAX_WARPS} warps",
+                        remedy="return one role for each warp",
+                    )
+                for index, role in enumerate(roles):
                     warp = Warp(cta, index)
                     warp.body = role(warp)
                     cta.warps.append(warp)
@@ -356,6 +361,9 @@ class Machine:
             warp.blocked = next(warp.body)
         except StopIteration:
             warp.done, warp.blocked = True, None
+            # Barriers of the whole CTA or cluster wait only for warps that live.
+            warp.cta.named_barriers.settle(warp.cta.live_threads)
+            warp.cta.cluster.settle()
         finally:
             self._agent = "host"
 
@@ -380,7 +388,7 @@ class Machine:
                     f"{sm.tmem.allocated} TMEM columns are allocated at exit",
                     who=f"cta {cta.ctaid}",
                     where=sm.tmem.space,
-                    rule="all TMEM is freed before the kernel exits [PTX: tcgen05.alloc]",
+                    rule="all TMEM is freed before exit [PTX: tcgen05.alloc]",
                     remedy="execute tcgen05.dealloc by a whole warp",
                 )
             if not mine:
@@ -402,16 +410,23 @@ class Machine:
         )
 
 
-def _closure(ops: Iterable[AsyncOp]) -> set[AsyncOp]:
-    """Return the operations and everything in flight that they wait for."""
-    seen: set[AsyncOp] = set()
-    stack = list(ops)
-    while stack:
-        op = stack.pop()
-        if op not in seen:
-            seen.add(op)
-            stack.extend(before for before in op.after if not before.landed)
-    return seen
+def _origins(grid: Dim3, cluster: Dim3, only: Iterable[Dim3] | None) -> deque[Dim3]:
+    """First CTA of each cluster to launch, x fastest."""
+    counts = [g // c for g, c in zip(grid, cluster, strict=True)]
+    origins = [
+        (x * cluster[0], y * cluster[1], z * cluster[2])
+        for z, y, x in product(*(range(count) for count in counts[::-1]))
+    ]
+    if only is None:
+        return deque(origins)
+    wanted = set(only)
+    if unknown := wanted.difference(origins):
+        raise LaunchFault(
+            f"only={sorted(unknown)} of grid {grid} with clusters of {cluster}",
+            rule="each entry is the first CTA of a cluster of the grid",
+            remedy="name CTAs inside the grid",
+        )
+    return deque(o for o in origins if o in wanted)
 
 
 def _suspended_line(warp: Warp, known: dict[CodeType, str | None]) -> str:

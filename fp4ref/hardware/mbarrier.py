@@ -19,7 +19,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fp4ref.errors import MbarrierCorrupted, MbarrierFault, MisalignedAddress
+from fp4ref.errors import (
+    ClusterFault,
+    MbarrierCorrupted,
+    MbarrierFault,
+    MisalignedAddress,
+)
 from fp4ref.hardware.smem import SharedMemory
 from fp4ref.trace import Barrier, Range
 
@@ -78,11 +83,19 @@ class MbarrierUnit:
 
     The words are in shared memory. The unit remembers each word it wrote, so that a
     word changed by anything else is found at its next use.
+
+    Attributes
+    ----------
+    live
+        The word that each initialised mbarrier should hold, by address.
+    completed
+        How many phases have completed there.
     """
 
     def __init__(self, smem: SharedMemory) -> None:
         self.smem = smem
         self.live: dict[int, int] = {}
+        self.completed: dict[int, int] = {}
         self.arrivers: dict[int, set[str]] = {}
 
     def load(self, address: int) -> MbarrierState:
@@ -104,15 +117,12 @@ class MbarrierUnit:
                 "mbarrier operation on a word that is not an initialised mbarrier",
                 who=self.smem.who(),
                 where=self.smem.describe(address),
-                rule="mbarrier.init comes first; after mbarrier.inval the word is plain "
-                "memory",
+                rule="mbarrier.init comes first; after mbarrier.inval the word is "
+                "plain memory",
                 remedy="initialise the barrier and make the init visible",
             )
-        where = Range(self.smem.space, address, NBYTES)
-        self.smem.check_bounds(where)
-        word = int.from_bytes(
-            self.smem.window(self.smem.data, where).tobytes(), "little"
-        )
+        at = address - self.smem.base
+        word = int.from_bytes(self.smem.data[at : at + NBYTES].tobytes(), "little")
         if word != self.live[address]:
             raise MbarrierCorrupted(
                 f"the mbarrier holds {word:#018x}, the last mbarrier operation left "
@@ -175,6 +185,7 @@ class MbarrierUnit:
         state = replace(state, tx_count=tx_count, pending=state.pending - arrivals)
         if state.pending == 0 and state.tx_count == 0:
             state = replace(state, phase=state.phase ^ 1, pending=state.expected)
+            self.completed[address] = self.completed.get(address, 0) + 1
         self.store(address, state)
         if who:
             self.arrivers.setdefault(address, set()).add(who)
@@ -190,6 +201,41 @@ def _unit(warp: Warp, address: int) -> tuple[Cta, MbarrierUnit, int]:
     return cta, cta.mbarriers, offset
 
 
+def _own(
+    warp: Warp, address: int, operation: str, parity: int = 0
+) -> tuple[MbarrierUnit, int]:
+    """Return the mbarriers of the warp's own CTA, which alone `operation` may use."""
+    cta, unit, at = _unit(warp, address)
+    if cta is not warp.cta:
+        raise ClusterFault(
+            f"{operation} on an mbarrier of cta {cta.ctaid}",
+            who=warp.who,
+            where=unit.smem.describe(at),
+            rule=f"{operation} takes a .shared::cta address [PTX: {operation}]",
+            remedy="let a warp of that CTA do it; only arrive, expect_tx and "
+            "complete_tx work on a remote mbarrier",
+        )
+    if parity not in (0, 1):
+        raise MbarrierFault(
+            f"{operation} with parity {parity}",
+            who=warp.who,
+            where=unit.smem.describe(at),
+            rule=f"the phase parity is 0 or 1 [PTX: {operation}]",
+            remedy="pass the count of completed rounds modulo 2",
+        )
+    return unit, at
+
+
+def _check_operand(warp: Warp, what: str, value: int, least: int) -> None:
+    if not least <= value <= MAX_COUNT:
+        raise MbarrierFault(
+            f"{what} of {value}",
+            who=warp.who,
+            rule=f"it is {least} .. {MAX_COUNT} [PTX: mbarrier]",
+            remedy="check how the operand is computed",
+        )
+
+
 def init(warp: Warp, address: int, count: int) -> None:
     """``mbarrier.init.shared::cta.b64 [address], count``.
 
@@ -199,8 +245,10 @@ def init(warp: Warp, address: int, count: int) -> None:
     ------
     MbarrierFault
         `count` is outside 1 .. 2^20 - 1, or the word is a live mbarrier.
+    ClusterFault
+        The address is in another CTA.
     """
-    _, unit, at = _unit(warp, address)
+    unit, at = _own(warp, address, "mbarrier.init")
     if not 1 <= count <= MAX_COUNT:
         raise MbarrierFault(
             f"mbarrier.init with count {count}",
@@ -226,7 +274,7 @@ def init(warp: Warp, address: int, count: int) -> None:
 
 def inval(warp: Warp, address: int) -> None:
     """``mbarrier.inval``: the word becomes plain memory."""
-    _, unit, at = _unit(warp, address)
+    unit, at = _own(warp, address, "mbarrier.inval")
     unit.load(at)
     del unit.live[at]
     warp.record("mbarrier.inval", {"mbar": address})
@@ -235,6 +283,7 @@ def inval(warp: Warp, address: int) -> None:
 def arrive(warp: Warp, address: int, count: int = 1) -> None:
     """``mbarrier.arrive``; `count` is the sum over the executing lanes."""
     _, unit, at = _unit(warp, address)
+    _check_operand(warp, "an arrival count", count, 1)
     unit.update(at, arrivals=count, who=warp.who)
     warp.record("mbarrier.arrive", {"mbar": address, "count": count})
 
@@ -242,6 +291,7 @@ def arrive(warp: Warp, address: int, count: int = 1) -> None:
 def expect_tx(warp: Warp, address: int, nbytes: int) -> None:
     """``mbarrier.expect_tx``: more bytes are due in this phase; no arrival."""
     _, unit, at = _unit(warp, address)
+    _check_operand(warp, "an expected byte count", nbytes, 0)
     unit.update(at, tx_bytes=nbytes, who=warp.who)
     warp.record("mbarrier.expect_tx", {"mbar": address, "tx_bytes": nbytes})
 
@@ -249,6 +299,7 @@ def expect_tx(warp: Warp, address: int, nbytes: int) -> None:
 def complete_tx(warp: Warp, address: int, nbytes: int) -> None:
     """``mbarrier.complete_tx``: bytes have come, as said by a thread."""
     _, unit, at = _unit(warp, address)
+    _check_operand(warp, "a completed byte count", nbytes, 0)
     unit.update(at, tx_bytes=-nbytes, who=warp.who)
     warp.record("mbarrier.complete_tx", {"mbar": address, "tx_bytes": nbytes})
 
@@ -256,13 +307,14 @@ def complete_tx(warp: Warp, address: int, nbytes: int) -> None:
 def arrive_expect_tx(warp: Warp, address: int, nbytes: int) -> None:
     """``mbarrier.arrive.expect_tx``: expect the bytes, then arrive once."""
     _, unit, at = _unit(warp, address)
+    _check_operand(warp, "an expected byte count", nbytes, 0)
     unit.update(at, arrivals=1, tx_bytes=nbytes, who=warp.who)
     warp.record("mbarrier.arrive.expect_tx", {"mbar": address, "tx_bytes": nbytes})
 
 
 def pending_count(warp: Warp, address: int) -> int:
     """``mbarrier.pending_count`` of the current state."""
-    _, unit, at = _unit(warp, address)
+    unit, at = _own(warp, address, "mbarrier.pending_count")
     return unit.load(at).pending
 
 
@@ -272,7 +324,7 @@ def test_wait(warp: Warp, address: int, parity: int) -> bool:
     The schedule may answer false to a phase that is complete: hardware gives no
     promise when it becomes visible.
     """
-    _, unit, at = _unit(warp, address)
+    unit, at = _own(warp, address, "mbarrier.test_wait", parity)
     done = warp.machine.schedule.peek(unit.has_completed(at, parity))
     warp.record(
         "mbarrier.test_wait.parity", {"mbar": address, "parity": parity, "done": done}
@@ -282,11 +334,11 @@ def test_wait(warp: Warp, address: int, parity: int) -> bool:
 
 def try_wait(warp: Warp, address: int, parity: int) -> Generator[Blocked, None, None]:
     """``mbarrier.try_wait.parity`` in a loop: suspend until the phase completes."""
-    cta, unit, at = _unit(warp, address)
+    unit, at = _own(warp, address, "mbarrier.try_wait", parity)
     since = -1
     if not unit.has_completed(at, parity):
         since = warp.now
-        yield MbarrierWait(cta, at, parity)
+        yield MbarrierWait(warp, at, parity, unit.completed.get(at, 0))
     warp.record(
         "mbarrier.try_wait.parity", {"mbar": address, "parity": parity}, since=since
     )
@@ -294,28 +346,48 @@ def try_wait(warp: Warp, address: int, parity: int) -> Generator[Blocked, None, 
 
 @dataclass(frozen=True, slots=True)
 class MbarrierWait:
-    """A warp waits for one phase."""
+    """A warp waits for one phase; `completed` phases were over when it began."""
 
-    cta: Cta
+    warp: Warp
     address: int
     parity: int
+    completed: int
 
     def ready(self) -> bool:
-        """Whether the warp may run again."""
-        return self.cta.mbarriers.has_completed(self.address, self.parity)
+        """Whether the warp may run again.
+
+        Raises
+        ------
+        MbarrierFault
+            Two phases completed during the wait: a poll of the parity would miss both.
+        """
+        unit = self.warp.cta.mbarriers
+        if unit.completed.get(self.address, 0) >= self.completed + 2:
+            raise MbarrierFault(
+                f"the phase of parity {self.parity} completed, and so did the next "
+                "one, before the waiting warp saw it",
+                who=self.warp.who,
+                where=unit.smem.describe(self.address),
+                rule="a parity tells only the current phase from the one before [PTX: "
+                "mbarrier.test_wait.parity]",
+                remedy="let the next phase need an arrival from every waiter, and "
+                "initialise the barrier with the number of real arrivals",
+            )
+        return unit.has_completed(self.address, self.parity)
 
     def describe(self) -> str:
         """Barrier, parity and what is missing."""
-        state = self.cta.mbarriers.load(self.address)
+        unit = self.warp.cta.mbarriers
+        state = unit.load(self.address)
         return (
-            f"mbarrier {self.cta.smem.describe(self.address)} parity {self.parity}: "
+            f"mbarrier {unit.smem.describe(self.address)} parity {self.parity}: "
             f"phase {state.phase}, {state.pending} of {state.expected} arrivals "
             f"pending, tx-count {state.tx_count} bytes"
         )
 
     def released_by(self) -> str:
         """Agents that arrived on this barrier before."""
-        seen = self.cta.mbarriers.arrivers.get(self.address, set())
+        seen = self.warp.cta.mbarriers.arrivers.get(self.address, set())
         return ", ".join(sorted(seen)) or "nobody has arrived on it so far"
 
 

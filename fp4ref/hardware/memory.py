@@ -39,11 +39,11 @@ class Memory:
     base
         Address of the first byte.
     nbytes
-        Size.
+        Size. A launch may later allow less of it.
     """
 
     def __init__(self, space: str, base: int, nbytes: int) -> None:
-        self.space, self.base = space, base
+        self.space, self.base, self.nbytes = space, base, nbytes
         self.data: Bytes = np.full(nbytes, POISON, np.uint8)
         self.written: NDArray[np.bool_] = np.zeros(nbytes, np.bool_)
         self.recorder: Recorder | None = None
@@ -56,10 +56,10 @@ class Memory:
 
     def check_bounds(self, where: Range) -> None:
         """Raise `OutOfBounds` unless `where` lies inside this memory."""
-        if where.start < self.base or where.end > self.base + self.data.size:
+        if where.start < self.base or where.end > self.base + self.nbytes:
             raise OutOfBounds(
                 f"{where.size} bytes at {where.start:#x} reach outside {self.space} "
-                f"[{self.base:#x}, {self.base + self.data.size:#x})",
+                f"[{self.base:#x}, {self.base + self.nbytes:#x})",
                 who=self.who(),
                 where=self.describe(where.start),
                 rule="an access stays inside its memory",
@@ -68,12 +68,13 @@ class Memory:
 
     def window(self, array: NDArray[Any], where: Range) -> NDArray[Any]:
         """Return a writable view (rows, nbytes) of `where` in one of the arrays."""
+        size = array.itemsize
         return np.ndarray(
             (where.rows, where.nbytes),
             array.dtype,
             array.data,
-            where.start - self.base,
-            (where.pitch, 1),
+            (where.start - self.base) * size,
+            (where.pitch * size, size),
         )
 
     def read(self, where: Range) -> Bytes:
@@ -89,16 +90,20 @@ class Memory:
         if not written.all():
             row, column = np.argwhere(~written)[0]
             address = where.start + int(row) * where.pitch + int(column)
-            raise UninitialisedRead(
-                f"{int((~written).sum())} of {where.size} bytes read were never written",
-                who=self.who(),
-                where=self.describe(address),
-                rule="memory holds no defined value before its first write",
-                remedy="wait for the operation that fills it, or initialise it",
-            )
+            raise self.never_written(address, int((~written).sum()), where.size)
         if self.recorder:
             self.recorder.read(where)
         return self.window(self.data, where).copy()
+
+    def never_written(self, address: int, count: int, of: int) -> UninitialisedRead:
+        """Return the fault of reading `count` bytes that nothing has written."""
+        return UninitialisedRead(
+            f"{count} of {of} bytes read were never written",
+            who=self.who(),
+            where=self.describe(address),
+            rule="memory holds no defined value before its first write",
+            remedy="wait for the operation that fills it, or initialise it",
+        )
 
     def write(self, where: Range, data: Bytes) -> None:
         """Store `data`, shape (rows, nbytes), at `where`.

@@ -44,7 +44,7 @@ class Eager:
     def choose(
         self, warps: Sequence[Warp], ops: Sequence[AsyncOp]
     ) -> Warp | AsyncOp | None:
-        """Return the first warp; operations are only left over by a launch in flight."""
+        """Return the first warp, else the oldest operation."""
         return warps[0] if warps else ops[0] if ops else None
 
     def peek(self, done: bool) -> bool:

@@ -55,10 +55,15 @@ class Warp:
     ----------
     agent
         ``"warp<index>"``, as in traces.
-    bulk_open, bulk_groups
-        Bulk stores not yet in a group, and the groups committed so far.
-    loads
-        ``tcgen05.ld`` / ``st`` in flight.
+    unfenced
+        ``st.shared`` ranges since the last ``fence.proxy.async``.
+    bulk_open, bulk_groups, bulk_count
+        Bulk stores not yet in a group, the committed groups that are not all done, and
+        how many groups were committed in all.
+    tmem_accesses
+        ``tcgen05.ld`` / ``st`` that no wait has covered yet.
+    tcgen05_queue
+        ``tcgen05`` copies, MMAs and commits in flight, oldest first.
     """
 
     def __init__(self, cta: Cta, index: int) -> None:
@@ -70,10 +75,12 @@ class Warp:
         self.body: Body | None = None
         self.blocked: Blocked | None = None
         self.done = False
-        self.unfenced: list[Range] = []
+        self.unfenced: set[tuple[SharedMemory, Range]] = set()
         self.bulk_open: list[AsyncOp] = []
         self.bulk_groups: list[list[AsyncOp]] = []
+        self.bulk_count = 0
         self.tmem_accesses: list[AsyncOp] = []
+        self.tcgen05_queue: list[AsyncOp] = []
 
     @property
     def smem(self) -> SharedMemory:
@@ -165,6 +172,9 @@ class Cta:
         Index and extent in the launch.
     rank
         Position in the cluster; bits 24 and up of its shared addresses.
+    clc_refusal, clc_failed
+        Where a ``try_cancel`` answered that nothing is left, and whether a thread has
+        read that answer.
     """
 
     def __init__(
@@ -176,7 +186,7 @@ class Cta:
         self.smem, self.tmem = sm.smem, sm.tmem
         self.mbarriers = MbarrierUnit(sm.smem)
         self.named_barriers = NamedBarriers()
-        self.tcgen05_queue: list[AsyncOp] = []
+        self.clc_refusal: Range | None = None
         self.clc_failed = False
         self.warps: list[Warp] = []
 
@@ -197,6 +207,7 @@ class Cta:
         if not 0 <= rank < len(self.cluster.ctas):
             raise ClusterFault(
                 f"shared address {address:#x} names rank {rank}",
+                who=f"cta {self.ctaid}",
                 where=f"cluster of {len(self.cluster.ctas)} CTAs",
                 rule="bits 24 and up of a shared::cluster address are a rank of the "
                 "cluster [PTX: mapa]",
@@ -205,19 +216,35 @@ class Cta:
         return self.cluster.ctas[rank], address & ((1 << RANK_SHIFT) - 1)
 
     @property
+    def live_threads(self) -> int:
+        """Threads that have not exited."""
+        return 32 * sum(not w.done for w in self.warps)
+
+    @property
     def finished(self) -> bool:
         """Whether every warp has returned."""
         return all(w.done for w in self.warps)
 
 
 class Cluster:
-    """CTAs that were launched together, by rank."""
+    """CTAs that were launched together, by rank, and their ``barrier.cluster``."""
 
     def __init__(self, shape: Dim3) -> None:
         self.shape = shape
         self.ctas: list[Cta] = []
-        self.arrived = 0
+        self.arrived: set[Warp] = set()
         self.rounds = 0
+
+    @property
+    def live(self) -> list[Warp]:
+        """Warps that have not exited; only they are waited for."""
+        return [w for cta in self.ctas for w in cta.warps if not w.done]
+
+    def settle(self) -> None:
+        """Complete the round of the cluster barrier if every live warp is in."""
+        if self.arrived and self.arrived.issuperset(self.live):
+            self.arrived.clear()
+            self.rounds += 1
 
 
 class Sm:

@@ -5,13 +5,14 @@ cluster, bits 24 and up of an address hold the CTA's rank.
 
 The generic proxy (ordinary loads and stores) and the async proxy (TMA, tcgen05) do not
 see each other's writes without a fence. Bytes written by ``st.shared`` are marked until
-the writing warp executes ``fence.proxy.async``; an async read of a marked byte is a
+the writing warp executes ``fence.proxy.async``; an async access to a marked byte is a
 fault.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -36,11 +37,19 @@ RANK_SHIFT = 24
 
 
 class SharedMemory(Memory):
-    """Shared memory of the CTA that lives on one SM."""
+    """Shared memory of the CTA that lives on one SM.
+
+    Attributes
+    ----------
+    unfenced_by
+        For each byte the warp whose ``st.shared`` awaits a proxy fence, or 0.
+    labels
+        Names of objects, by address, for faults and traces.
+    """
 
     def __init__(self, sm: int) -> None:
         super().__init__(f"smem{sm}", BASE, NBYTES)
-        self.generic: NDArray[np.bool_] = np.zeros(NBYTES, np.bool_)
+        self.unfenced_by: NDArray[np.uint16] = np.zeros(NBYTES, np.uint16)
         self.labels: dict[int, str] = {}
 
     def describe(self, address: int) -> str:
@@ -60,48 +69,97 @@ class SharedMemory(Memory):
             A byte was written by ``st.shared`` and not fenced since.
         """
         self.check_bounds(where)
-        stale = self.window(self.generic, where)
-        if stale.any():
-            raise MissingProxyFence(
-                f"{int(stale.sum())} bytes written by st.shared are read by the async "
-                "proxy",
-                who=self.who(),
-                where=self.describe(where.start),
-                rule="a generic-proxy write needs fence.proxy.async before an "
-                "async-proxy read [PTX: async proxy]",
-                remedy="execute fence.proxy.async.shared::cta in the writing warp, "
-                "then a barrier",
-            )
+        self._check_fenced(self.window(self.unfenced_by, where), where, "read")
         return self.read(where)
+
+    def write_async(self, where: Range, data: Bytes) -> None:
+        """Write through the async proxy.
+
+        Raises
+        ------
+        MissingProxyFence
+            A byte was written by ``st.shared`` and not fenced since: either write
+            could come last.
+        """
+        self.check_bounds(where)
+        self._check_fenced(self.window(self.unfenced_by, where), where, "overwritten")
+        self.write(where, data)
+
+    def gather_async(self, addresses: NDArray[np.int64], within: Range) -> Bytes:
+        """Read scattered bytes through the async proxy; `within` bounds them."""
+        self.check_bounds(within)
+        self.guard(within, False)
+        at = addresses - self.base
+        # Often the whole of `within` is good, which is cheaper to find out.
+        if self.window(self.unfenced_by, within).any():
+            self._check_fenced(self.unfenced_by[at], within, "read")
+        if not self.window(self.written, within).all():
+            unknown = ~self.written[at]
+            if unknown.any():
+                first = int(addresses[unknown].min())
+                raise self.never_written(first, int(unknown.sum()), addresses.size)
+        if self.recorder:
+            self.recorder.read(within)
+        data: Bytes = self.data[at]
+        return data
+
+    def _check_fenced(
+        self, writers: NDArray[np.uint16], where: Range, verb: str
+    ) -> None:
+        """Raise `MissingProxyFence` if any of `writers` is a warp."""
+        if not writers.any():
+            return
+        stale = writers[writers != 0]
+        rank, warp = divmod(int(stale[0]) - 1, 32)
+        raise MissingProxyFence(
+            f"{stale.size} bytes written by st.shared are {verb} by the async proxy",
+            who=f"{self.who()}; written by warp {warp}"
+            + (f" of rank {rank}" if rank else ""),
+            where=self.describe(where.start),
+            rule="a generic-proxy write needs fence.proxy.async before an async-proxy "
+            "access [PTX: async proxy]",
+            remedy="execute fence.proxy.async.shared::cta in the writing warp, then a "
+            "barrier",
+        )
 
     def forget(self) -> None:
         """Start a new CTA: nothing is written, no label is known."""
         super().forget()
-        self.generic[:] = False
+        self.unfenced_by[:] = 0
         self.labels = {}
+
+
+def _writer(warp: Warp) -> int:
+    """Return what `SharedMemory.unfenced_by` holds for `warp`."""
+    return 1 + warp.index + 32 * warp.cta.rank
 
 
 def st(warp: Warp, address: int, data: Bytes) -> None:
     """Store contiguous bytes by the generic proxy: ``st.shared``."""
-    smem = warp.smem
-    where = Range(smem.space, address, data.size)
-    smem.write(where, data.reshape(1, -1))
-    smem.window(smem.generic, where)[:] = True
-    warp.unfenced.append(where)
+    cta, offset = warp.cta.resolve_shared(address)
+    where = Range(cta.smem.space, offset, data.size)
+    cta.smem.write(where, data.reshape(1, -1))
+    cta.smem.window(cta.smem.unfenced_by, where)[:] = _writer(warp)
+    warp.unfenced.add((cta.smem, where))
     warp.record("st.shared", {"address": address, "nbytes": int(data.size)})
 
 
 def ld(warp: Warp, address: int, nbytes: int) -> Bytes:
     """Load contiguous bytes by the generic proxy: ``ld.shared``."""
-    data: Bytes = warp.smem.read(Range(warp.smem.space, address, nbytes))[0]
+    cta, offset = warp.cta.resolve_shared(address)
+    where = Range(cta.smem.space, offset, nbytes)
+    data: Bytes = cta.smem.read(where)[0]
+    if cta.clc_refusal is not None and cta.clc_refusal.overlaps(where):
+        cta.clc_failed = True
     warp.record("ld.shared", {"address": address, "nbytes": nbytes})
     return data
 
 
 def fence_proxy_async(warp: Warp) -> None:
-    """Order this warp's st.shared before later async reads: ``fence.proxy.async``."""
-    for where in warp.unfenced:
-        warp.smem.window(warp.smem.generic, where)[:] = False
+    """Order this warp's st.shared before later async use: ``fence.proxy.async``."""
+    for memory, where in warp.unfenced:
+        writers = memory.window(memory.unfenced_by, where)
+        writers[writers == _writer(warp)] = 0
     warp.unfenced.clear()
     warp.record("fence.proxy.async.shared::cta", {})
 
@@ -192,13 +250,38 @@ class SmemDescriptor:
         Source: PTX, canonical layouts; CUTLASS ``mma_sm100_desc.hpp``. The start
         address is unswizzled; the XOR acts on the final address.
         """
-        row = np.arange(rows)[:, None]
-        byte = np.arange(row_nbytes)[None, :]
-        if self.swizzle is SwizzleMode.NONE:
-            pitch = 16
-            inner = byte // 16 * self.leading_nbytes + byte % 16
-        else:
-            pitch = self.swizzle.span
-            inner = byte
-        linear = self.start + row // 8 * self.stride_nbytes + row % 8 * pitch + inner
-        return np.asarray(self.swizzle.swizzle(linear), np.int64)
+        period = self.start & (_PERIOD - 1)
+        offsets = _tile_offsets(
+            self.swizzle,
+            period,
+            self.leading_nbytes,
+            self.stride_nbytes,
+            rows,
+            row_nbytes,
+        )
+        return offsets + (self.start - period)
+
+
+_PERIOD = 1024
+"""The longest swizzle pattern; addresses that differ by it are permuted alike."""
+
+
+@lru_cache(maxsize=256)
+def _tile_offsets(
+    swizzle: SwizzleMode,
+    start: int,
+    leading_nbytes: int,
+    stride_nbytes: int,
+    rows: int,
+    row_nbytes: int,
+) -> NDArray[np.int64]:
+    row = np.arange(rows)[:, None]
+    byte = np.arange(row_nbytes)[None, :]
+    if swizzle is SwizzleMode.NONE:
+        pitch = 16
+        inner = byte // 16 * leading_nbytes + byte % 16
+    else:
+        pitch = swizzle.span
+        inner = byte
+    linear = start + row // 8 * stride_nbytes + row % 8 * pitch + inner
+    return np.asarray(swizzle.swizzle(linear), np.int64)

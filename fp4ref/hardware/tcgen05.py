@@ -1,10 +1,11 @@
 """Part 6. tcgen05: scale copies, the block-scaled MMA, and commit.
 
-One thread issues for the whole CTA. The unit reads its operands when an operation
-lands, only through descriptors, idesc and TMEM addresses. Order that PTX promises
-within one CTA: every MMA comes after the copies and MMAs before it, and a commit after
-everything before it. A copy is *not* ordered after an earlier MMA; compiled kernels
-rely on it, so ``ordering="shipped"`` allows it. Source: PTX, tcgen05 memory model.
+One thread issues. The unit reads its operands when an operation lands, only through
+descriptors, idesc and TMEM addresses. Order that PTX promises within one thread: an MMA
+comes after earlier copies and after earlier MMAs of the same shape and accumulator, a
+commit after everything. A copy is *not* ordered after an earlier MMA; compiled kernels
+rely on it, so ``ordering="shipped"`` keeps all of a thread's work in order. Source:
+PTX, tcgen05 memory model.
 """
 
 from __future__ import annotations
@@ -35,6 +36,9 @@ SF_ROWS = 32
 
 CP_NBYTES = 512
 """Bytes that one ``32x128b.warpx4`` copies: 32 rows of 16."""
+
+SHAPE_MASK = 0x3F << 17 | 3 << 27
+"""Bits of an instruction descriptor that hold N and M."""
 
 Kind = Literal["mxf4nvf4", "mxf4"]
 
@@ -146,10 +150,34 @@ class InstrDescriptor:
 
 
 def _in_flight(warp: Warp) -> list[AsyncOp]:
-    """Return the CTA's tcgen05 operations that have not landed, oldest first."""
-    queue = [op for op in warp.cta.tcgen05_queue if not op.landed]
-    warp.cta.tcgen05_queue = queue
-    return queue
+    """Return the warp's copies and MMAs that have not landed, oldest first."""
+    queue = [op for op in warp.tcgen05_queue if not op.landed]
+    warp.tcgen05_queue = queue
+    return list(queue)
+
+
+def _before_cp(warp: Warp, target: Range) -> list[AsyncOp]:
+    """Return what a copy to `target` comes after."""
+    if warp.machine.ordering == "ptx":
+        return []
+    earlier = _in_flight(warp)
+    if any(r.overlaps(target) for op in earlier for r in op.reads):
+        warp.machine.advise("tcgen05.cp over columns that an earlier MMA reads")
+    return earlier
+
+
+def _before_mma(warp: Warp, d_tmem: int, idesc: int) -> list[AsyncOp]:
+    """Return what an MMA of the shape in `idesc` into `d_tmem` comes after."""
+    earlier = _in_flight(warp)
+    if warp.machine.ordering == "shipped":
+        return earlier
+    return [
+        op
+        for op in earlier
+        if op.operation == "tcgen05.cp"
+        or op.operands["d_tmem"] == d_tmem
+        and (op.operands["idesc"] ^ idesc) & SHAPE_MASK == 0
+    ]
 
 
 def _check_cta_group(warp: Warp, cta_group: int, what: str) -> None:
@@ -202,7 +230,6 @@ def cp(
         rows = _read_tile(warp, desc, source, SF_ROWS, 16)
         warp.tmem.write(target, np.tile(rows, (4, 1)))
 
-    earlier = _in_flight(warp) if warp.machine.ordering == "shipped" else []
     op = warp.machine.issue(
         warp,
         "tcgen05.cp",
@@ -211,9 +238,9 @@ def cp(
         unit="tcgen05",
         reads=[source],
         writes=[target],
-        after=earlier,
+        after=_before_cp(warp, target),
     )
-    warp.cta.tcgen05_queue.append(op)
+    warp.tcgen05_queue.append(op)
 
 
 def mma(
@@ -263,8 +290,17 @@ def mma(
         )
     warp.tmem.check_allocated(column, i.n, warp.who)
     d = warp.tmem.rectangle(0, LANES, column, i.n)
-    sfa = _scale_range(warp, sfa_tmem, i.m)
-    sfb = _scale_range(warp, sfb_tmem, i.n)
+    sfa = _scale_range(warp, sfa_tmem, i.m, "SFA")
+    sfb = _scale_range(warp, sfb_tmem, i.n, "SFB")
+    for scales, name in ((sfa, "SFA"), (sfb, "SFB")):
+        if d.overlaps(scales):
+            raise ScaleFactorFault(
+                f"{name} lies in the columns of the accumulator",
+                who=warp.who,
+                where=warp.tmem.describe(max(d.start, scales.start)),
+                rule="an MMA may not overwrite the scales it reads",
+                remedy=f"keep {i.n} columns for D, and the scales outside them",
+            )
     a_tile = _tile_range(warp, a, i.m, ROW_NBYTES)
     b_tile = _tile_range(warp, b, i.n, ROW_NBYTES)
 
@@ -303,9 +339,9 @@ def mma(
         unit="tcgen05",
         reads=[a_tile, b_tile, sfa, sfb, *([d] if enable_input_d else [])],
         writes=[d],
-        after=_in_flight(warp),
+        after=_before_mma(warp, d_tmem, idesc),
     )
-    warp.cta.tcgen05_queue.append(op)
+    warp.tcgen05_queue.append(op)
 
 
 def commit(
@@ -313,7 +349,7 @@ def commit(
 ) -> None:
     """``tcgen05.commit...mbarrier::arrive::one.shared::cluster.b64``. Frames 6.7, 6.10.
 
-    One arrival on `mbar` when all earlier cp and mma of this CTA are complete; with
+    One arrival on `mbar` when all earlier cp and mma of this warp are complete; with
     `cta_mask`, on the same offset in every CTA of the mask.
     """
     _check_cta_group(warp, cta_group, "tcgen05.commit")
@@ -327,10 +363,9 @@ def commit(
     operands = {"mbar": mbar, "count": 1}
     if cta_mask is not None:
         operands["cta_mask"] = cta_mask
-    op = warp.machine.issue(
+    warp.machine.issue(
         warp, "tcgen05.commit", operands, land, unit="tcgen05", after=_in_flight(warp)
     )
-    warp.cta.tcgen05_queue.append(op)
 
 
 def fence_before_thread_sync(warp: Warp) -> None:
@@ -383,7 +418,17 @@ def _tile_range(warp: Warp, desc: SmemDescriptor, rows: int, row_nbytes: int) ->
         pitch, row = 16, (row_nbytes // 16 - 1) * desc.leading_nbytes + 16
     else:
         pitch = row = desc.swizzle.span
-        start -= start % desc.swizzle.span
+        into_row = start % desc.swizzle.alignment
+        if into_row + row_nbytes > row:
+            raise DescriptorFault(
+                f"a {desc.swizzle.name} tile of {row_nbytes}-byte rows at {start:#x}",
+                who=warp.who,
+                where=warp.smem.describe(start),
+                rule=f"with base offset 0 the pattern starts on "
+                f"{desc.swizzle.alignment} bytes, and a row stays inside its {row}",
+                remedy="align the stage; advance along K inside the row only",
+            )
+        start -= into_row
     last_group, last_row = divmod(rows - 1, 8)
     nbytes = last_group * desc.stride_nbytes + last_row * pitch + row
     where = Range(warp.smem.space, start, nbytes)
@@ -395,14 +440,20 @@ def _read_tile(
     warp: Warp, desc: SmemDescriptor, where: Range, rows: int, row_nbytes: int
 ) -> Bytes:
     """Gather a K-major tile, shape (rows, row_nbytes)."""
-    block = warp.smem.read_async(where)[0]
-    tile: Bytes = block[desc.offsets(rows, row_nbytes) - where.start]
-    return tile
+    return warp.smem.gather_async(desc.offsets(rows, row_nbytes), where)
 
 
-def _scale_range(warp: Warp, taddr: int, rows: int) -> Range:
+def _scale_range(warp: Warp, taddr: int, rows: int, name: str) -> Range:
     """Cells that hold the scales of `rows` rows, one 32-bit word for each row."""
-    _, column = lane_column(taddr & ~SF_ID_MASK)
+    lane, column = lane_column(taddr & ~SF_ID_MASK)
+    if lane:
+        raise DescriptorFault(
+            f"{name} at lane {lane}",
+            who=warp.who,
+            where=f"taddr {taddr:#010x}",
+            rule="scales are in all four lane quarters, addressed from lane 0",
+            remedy="clear the lane field",
+        )
     columns = -(-rows // SF_ROWS)
     warp.tmem.check_allocated(column, columns, warp.who)
     return warp.tmem.rectangle(0, LANES, column, columns)

@@ -163,7 +163,8 @@ class TensorMap:
         Raises
         ------
         TensorMapError
-            Not 128 bytes, an unknown element code, or fields that break a rule.
+            Not 128 bytes, an unknown element code, a kind of map that this machine
+            does not have, or fields that break a rule.
         """
         if len(data) != NBYTES:
             raise TensorMapError(f"a tensor map has {NBYTES} bytes, not {len(data)}")
@@ -179,6 +180,11 @@ class TensorMap:
             raise TensorMapError(
                 f"word 2 is {w[2]:#010x}: element code {code}, rank {rank}; this is no "
                 "tensor map"
+            )
+        if w[2] & 1 or w[2] >> 19 & 3:
+            raise TensorMapError(
+                f"word 2 is {w[2]:#010x}: an im2col map, or a swizzle atom other than "
+                "16 bytes; this machine has tiled maps with 16-byte atoms"
             )
         extents = [(w[13] >> 24) & 0xFF, *((w[14] >> 8 * i) & 0xFF for i in range(4))]
         return cls(
@@ -202,9 +208,7 @@ def _check(m: TensorMap) -> None:
     dtype, rank = m.data_type, m.rank
     wide = dtype.is_padded or m.interleave == 2
     alignment = 32 if wide else 16
-    inner_nbytes = (
-        m.box[0] * (8 if dtype.is_padded else dtype.bits) // 8 if m.box else 0
-    )
+    inner_bits = m.box[0] * (8 if dtype.is_padded else dtype.bits) if m.box else 0
     rules: list[tuple[bool, str]] = [
         (1 <= rank <= MAX_RANK, f"the rank is 1 to 5, not {rank}"),
         (
@@ -217,7 +221,8 @@ def _check(m: TensorMap) -> None:
         ),
         (
             m.address % alignment == 0 and 0 <= m.address < 1 << 64,
-            f"the global address is a multiple of {alignment} bytes, not {m.address:#x}",
+            f"the global address is a multiple of {alignment} bytes, not "
+            f"{m.address:#x}",
         ),
         (
             all(1 <= d <= 1 << 32 for d in m.dims),
@@ -243,15 +248,15 @@ def _check(m: TensorMap) -> None:
             f"an interleaved layout has rank 3 or more, not {rank}",
         ),
         (
-            m.interleave != 0 or inner_nbytes % 16 == 0,
-            f"a box row is a multiple of 16 bytes, not {inner_nbytes}",
+            m.interleave != 0 or inner_bits % 128 == 0,
+            f"a box row is a multiple of 16 bytes, not {inner_bits / 8:g}",
         ),
         (
             m.interleave != 0
             or m.swizzle is SwizzleMode.NONE
-            or inner_nbytes <= m.swizzle.span,
+            or inner_bits <= 8 * m.swizzle.span,
             f"a box row is at most the swizzle span of {m.swizzle.span} bytes, not "
-            f"{inner_nbytes}",
+            f"{inner_bits / 8:g}",
         ),
         (
             m.interleave != 2 or m.swizzle is SwizzleMode.B32,

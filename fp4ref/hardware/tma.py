@@ -10,13 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import product
 from math import prod
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
-from fp4ref.errors import HardwareFault, MisalignedAddress, NotModelled
+from fp4ref.errors import ClusterFault, HardwareFault, MisalignedAddress, NotModelled
 from fp4ref.hardware.cluster import multicast_targets
 from fp4ref.hardware.tensor_map import TensorMap
 from fp4ref.layout import SwizzleMode
@@ -46,7 +48,8 @@ def _check(warp: Warp, m: TensorMap, coords: Sequence[int], smem: int) -> None:
         )
     if m.swizzle is not SwizzleMode.NONE and m.box_row_nbytes != m.swizzle.span:
         raise NotModelled(
-            f"box rows of {m.box_row_nbytes} bytes with the {m.swizzle.span}-byte swizzle",
+            f"box rows of {m.box_row_nbytes} bytes with the {m.swizzle.span}-byte "
+            "swizzle",
             who=warp.who,
             remedy="make a box row as long as the swizzle span",
         )
@@ -79,9 +82,10 @@ def _check(warp: Warp, m: TensorMap, coords: Sequence[int], smem: int) -> None:
         )
 
 
-def _pieces(
-    m: TensorMap, coords: Sequence[int]
-) -> Iterator[tuple[slice, slice, Range]]:
+_Piece = tuple[slice, slice, Range]
+
+
+def _pieces(m: TensorMap, coords: Sequence[int]) -> Iterator[_Piece]:
     """Parts of the box that lie inside the tensor.
 
     Yields (box rows, bytes of a row, global range); the box rows are numbered with
@@ -121,10 +125,27 @@ def _rows(space: str, start: int, row_bytes: slice, rows: int, pitch: int) -> Ra
     return Range(space, start, row_bytes.stop - row_bytes.start, rows, pitch)
 
 
-def _swizzled(m: TensorMap, smem: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """Byte of the shared block, for each byte of the box in order."""
-    linear = smem + np.arange(m.box_nbytes)
-    return np.asarray(m.swizzle.swizzle(linear) - smem, np.int64)
+@lru_cache(maxsize=64)
+def _order(swizzle: SwizzleMode, phase: int, nbytes: int) -> NDArray[np.int64]:
+    """Byte of a shared block that starts at `phase`, for each byte of the box."""
+    linear = phase + np.arange(nbytes)
+    return np.asarray(swizzle.swizzle(linear) - phase, np.int64)
+
+
+def _swizzled(m: TensorMap, smem: int) -> NDArray[np.int64]:
+    """Byte of the shared block at `smem`, for each byte of the box in order."""
+    return _order(m.swizzle, smem % m.swizzle.alignment, m.box_nbytes)
+
+
+def _gather(warp: Warp, m: TensorMap, pieces: Sequence[_Piece]) -> Bytes:
+    """Read a box from global memory, shape (rows, row bytes)."""
+    gmem = warp.machine.gmem
+    if len(pieces) == 1 and pieces[0][2].size == m.box_nbytes:
+        return gmem.read(pieces[0][2])
+    tile = _fill(m)
+    for rows, row_bytes, where in pieces:
+        tile[rows, row_bytes] = gmem.read(where)
+    return tile
 
 
 def load(
@@ -150,12 +171,22 @@ def load(
 
     Raises
     ------
-    MisalignedAddress, TmaFault, NotModelled
+    MisalignedAddress, TmaFault, ClusterFault, NotModelled
     """
     _check(warp, tensor_map, coords, dst)
     cta, offset = warp.cta.resolve_shared(dst)
     bar_cta, bar_offset = warp.cta.resolve_shared(mbar)
     nbytes = tensor_map.box_nbytes
+    if cta is not bar_cta:
+        raise ClusterFault(
+            f"tensor copy to cta {cta.ctaid} that credits an mbarrier of cta "
+            f"{bar_cta.ctaid}",
+            who=warp.who,
+            where=bar_cta.smem.describe(bar_offset),
+            rule="tile and mbarrier are in the same CTA [PTX: cp.async.bulk.tensor; "
+            "only .cta_group::2, not modelled, differs]",
+            remedy="map both addresses to the same rank",
+        )
     if cta_mask is None:
         targets = [(cta, bar_cta)]
     else:
@@ -164,13 +195,11 @@ def load(
     blocks = [Range(c.smem.space, offset, nbytes) for c, _ in targets]
 
     def land() -> None:
-        tile = _fill(tensor_map)
-        for rows, row_bytes, where in pieces:
-            tile[rows, row_bytes] = warp.machine.gmem.read(where)
         block = np.empty((1, nbytes), np.uint8)
+        tile = _gather(warp, tensor_map, pieces)
         block[0, _swizzled(tensor_map, offset)] = tile.ravel()
         for (c, b), where in zip(targets, blocks, strict=True):
-            c.smem.write(where, block)
+            c.smem.write_async(where, block)
             b.mbarriers.update(bar_offset, tx_bytes=-nbytes, who="tma")
 
     operands = _operands(warp, tensor_map, coords, dst) | {"mbar": mbar}
@@ -194,10 +223,18 @@ def store(warp: Warp, tensor_map: TensorMap, coords: Sequence[int], src: int) ->
 
     Raises
     ------
-    MisalignedAddress, TmaFault, NotModelled
+    MisalignedAddress, TmaFault, ClusterFault, NotModelled
     """
     _check(warp, tensor_map, coords, src)
     cta, offset = warp.cta.resolve_shared(src)
+    if cta is not warp.cta:
+        raise ClusterFault(
+            f"tensor store from the shared memory of cta {cta.ctaid}",
+            who=warp.who,
+            where=cta.smem.describe(offset),
+            rule="the source is .shared::cta [PTX: cp.async.bulk.tensor]",
+            remedy="store from the CTA that holds the tile",
+        )
     where_smem = Range(cta.smem.space, offset, tensor_map.box_nbytes)
     pieces = list(_pieces(tensor_map, coords))
     tile: Bytes = np.empty((0, 0), np.uint8)
@@ -263,9 +300,14 @@ def _fill(m: TensorMap) -> Bytes:
 
 def commit_group(warp: Warp) -> None:
     """``cp.async.bulk.commit_group``: close the group of the stores issued so far."""
-    warp.bulk_groups.append(warp.bulk_open)
+    groups = warp.bulk_groups
+    # The oldest groups that are done need not be remembered; later ones still count.
+    while groups and all(op.landed for op in groups[0]):
+        groups.pop(0)
+    groups.append(warp.bulk_open)
     warp.bulk_open = []
-    warp.record("cp.async.bulk.commit_group", {"group": len(warp.bulk_groups) - 1})
+    warp.record("cp.async.bulk.commit_group", {"group": warp.bulk_count})
+    warp.bulk_count += 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,7 +337,7 @@ def wait_group(
     Blocks until at most the newest `pending` groups are unfinished; with `read`, until
     their *sources* have been read, so that the shared memory may be reused.
     """
-    groups = warp.bulk_groups[: len(warp.bulk_groups) - pending]
+    groups = warp.bulk_groups[: max(0, len(warp.bulk_groups) - pending)]
     ops = tuple(
         op for group in groups for op in group if not read or op.unit == "tma.read"
     )

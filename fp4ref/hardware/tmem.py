@@ -23,22 +23,20 @@ from fp4ref.errors import (
     RegistersNotReady,
     TmemAllocationFault,
 )
-from fp4ref.hardware.memory import Memory
+from fp4ref.hardware.tensor_memory import CELL_NBYTES as CELL_NBYTES
+from fp4ref.hardware.tensor_memory import COLUMNS as COLUMNS
+from fp4ref.hardware.tensor_memory import LANE_NBYTES as LANE_NBYTES
+from fp4ref.hardware.tensor_memory import LANES as LANES
+from fp4ref.hardware.tensor_memory import SF_ID_MASK as SF_ID_MASK
+from fp4ref.hardware.tensor_memory import SLOT_COLUMNS as SLOT_COLUMNS
+from fp4ref.hardware.tensor_memory import TensorMemory as TensorMemory
+from fp4ref.hardware.tensor_memory import address as address
+from fp4ref.hardware.tensor_memory import lane_column as lane_column
 from fp4ref.trace import Range
 
 if TYPE_CHECKING:
     from fp4ref.hardware.machine import AsyncOp
     from fp4ref.hardware.sm import Blocked, Warp
-
-LANES = 128
-COLUMNS = 512
-CELL_NBYTES = 4
-LANE_NBYTES = COLUMNS * CELL_NBYTES
-SLOT_COLUMNS = 32
-"""Allocation granularity; the allocator's state is 16 slots [ptxas lowering]."""
-
-SF_ID_MASK = 3 << 30
-"""Bits of a scale address where CUTLASS keeps the scale-factor id."""
 
 Shape = Literal["32x32b", "16x64b", "16x128b", "16x256b", "16x32bx2"]
 _MAX_REPEAT: dict[str, int] = {
@@ -48,74 +46,6 @@ _MAX_REPEAT: dict[str, int] = {
     "16x256b": 32,
     "16x32bx2": 128,
 }
-
-
-def address(lane: int, column: int) -> int:
-    """``lane << 16 | column``."""
-    return lane << 16 | column
-
-
-def lane_column(taddr: int) -> tuple[int, int]:
-    """Split an address."""
-    return (taddr >> 16) & 0xFFFF, taddr & 0xFFFF
-
-
-class TensorMemory(Memory):
-    """The TMEM of one SM and its allocator."""
-
-    def __init__(self, sm: int) -> None:
-        super().__init__(f"tmem{sm}", 0, LANES * LANE_NBYTES)
-        self.owner: list[int] = [-1] * (COLUMNS // SLOT_COLUMNS)
-        self.sizes: dict[int, int] = {}
-        self.last_size = COLUMNS
-        self.relinquished = False
-
-    def describe(self, address: int) -> str:
-        """Lane and column of a linear byte address."""
-        lane, byte = divmod(address, LANE_NBYTES)
-        return f"{self.space} lane {lane} column {byte // CELL_NBYTES:#x}"
-
-    def rectangle(self, lane: int, lanes: int, column: int, columns: int) -> Range:
-        """Return the byte range of a block of cells."""
-        start = lane * LANE_NBYTES + column * CELL_NBYTES
-        return Range(self.space, start, columns * CELL_NBYTES, lanes, LANE_NBYTES)
-
-    def find_free(self, columns: int) -> int | None:
-        """First column of a free run of `columns`, if there is one."""
-        slots = columns // SLOT_COLUMNS
-        for first in range(0, len(self.owner), slots):
-            if all(o < 0 for o in self.owner[first : first + slots]):
-                return first * SLOT_COLUMNS
-        return None
-
-    def check_allocated(self, column: int, columns: int, who: str) -> None:
-        """Raise `TmemAllocationFault` unless all the columns are allocated."""
-        end = column + columns
-        slots = range(column // SLOT_COLUMNS, -(-end // SLOT_COLUMNS))
-        if end > COLUMNS or any(self.owner[s] < 0 for s in slots):
-            raise TmemAllocationFault(
-                f"columns {column:#x} to {end - 1:#x} are not all allocated",
-                who=who,
-                where=self.space,
-                rule="only allocated columns may be used [PTX: tcgen05.alloc]",
-                remedy="allocate enough columns, a power of two of at least 32",
-            )
-
-    @property
-    def cells(self) -> NDArray[np.uint32]:
-        """All cells, shape (128 lanes, 512 columns); a view."""
-        return self.data.view(np.uint32).reshape(LANES, COLUMNS)
-
-    @property
-    def allocated(self) -> int:
-        """Columns in use."""
-        return SLOT_COLUMNS * sum(o >= 0 for o in self.owner)
-
-    def forget(self) -> None:
-        """Start a new CTA."""
-        super().forget()
-        self.relinquished = False
-        self.last_size = COLUMNS
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,10 +112,9 @@ def alloc(
             "successive allocations of a CTA must not grow [PTX: tcgen05.alloc]",
             "allocate the largest block first",
         )
-    if tmem.find_free(columns) is None:
+    # Another warp may have taken the columns that woke this one.
+    while (column := tmem.find_free(columns)) is None:
         yield AllocWait(tmem, columns)
-    column = tmem.find_free(columns)
-    assert column is not None
     first = column // SLOT_COLUMNS
     for slot in range(first, first + columns // SLOT_COLUMNS):
         tmem.owner[slot] = first
@@ -228,7 +157,7 @@ def dealloc(warp: Warp, taddr: int, columns: int) -> None:
 
 
 def relinquish_alloc_permit(warp: Warp) -> None:
-    """``tcgen05.relinquish_alloc_permit``: this CTA will not allocate again. Frame 8.2."""
+    """``tcgen05.relinquish_alloc_permit``: no more allocations. Frame 8.2."""
     warp.tmem.relinquished = True
     warp.record("tcgen05.relinquish_alloc_permit", {})
 
@@ -269,6 +198,7 @@ class Registers:
         self._warp = warp
         self._words: NDArray[np.uint32] | None = None
         self._waited = False
+        self.op: AsyncOp | None = None
 
     def fill(self, words: NDArray[np.uint32]) -> None:
         """Land the load."""
@@ -282,11 +212,19 @@ class Registers:
     def words(self) -> NDArray[np.uint32]:
         """The values.
 
+        Under ``ordering="shipped"`` the first use makes the load land, as the
+        scoreboard does.
+
         Raises
         ------
         RegistersNotReady
             No ``tcgen05.wait::ld`` came between the load and this use.
         """
+        machine = self._warp.machine
+        if not self._waited and machine.ordering == "shipped" and self.op is not None:
+            machine.advise("tcgen05.ld result used without tcgen05.wait::ld")
+            machine.land_now(self.op)
+            self._waited = True
         if self._words is None or not self._waited:
             raise RegistersNotReady(
                 "a tcgen05.ld result is used before tcgen05.wait::ld",
@@ -297,9 +235,26 @@ class Registers:
         return self._words
 
 
+Words = NDArray[np.uint32]
+Cells = NDArray[np.int64]
+
+
+@lru_cache(maxsize=256)
+def _cells(
+    taddr: int, shape: Shape, repeat: int, half_split: int
+) -> tuple[Cells, Cells, tuple[tuple[int, int], ...]]:
+    """Return lane and column of every register, and runs (first, count) of columns."""
+    lane, column = lane_column(taddr)
+    lanes, columns = fragment(shape, repeat, half_split)
+    lanes, columns = lanes + lane, columns + column
+    distinct = np.unique(columns)
+    runs = np.split(distinct, np.flatnonzero(np.diff(distinct) != 1) + 1)
+    return lanes, columns, tuple((int(run[0]), run.size) for run in runs)
+
+
 def _access(
     warp: Warp, taddr: int, shape: Shape, repeat: int, half_split: int, name: str
-) -> tuple[NDArray[np.int64], NDArray[np.int64], list[Range]]:
+) -> tuple[Cells, Cells, list[Range]]:
     """Check one ld or st; return lanes, columns and the blocks they fill."""
     if shape not in _MAX_REPEAT:
         raise NotModelled(
@@ -315,37 +270,39 @@ def _access(
             rule=f"the repeat of {shape} is a power of two up to {limit} [PTX: {name}]",
             remedy="split the access",
         )
-    lane0, column0 = lane_column(taddr)
-    lanes, columns = fragment(shape, repeat, half_split)
-    lanes, columns = lanes + lane0, columns + column0
+    lanes, columns, runs = _cells(taddr, shape, repeat, half_split)
+    top, bottom = int(lanes.min()), int(lanes.max())
     quarter = 32 * (warp.index % 4)
-    if lanes.min() < quarter or lanes.max() >= quarter + 32:
+    if top < quarter or bottom >= quarter + 32:
         raise LaneQuarterViolation(
-            f"{name} touches lanes {lanes.min()} to {lanes.max()}",
+            f"{name} touches lanes {top} to {bottom}",
             who=warp.who,
             where=f"taddr {taddr:#010x}",
             rule=f"warp {warp.index} reaches lanes {quarter} to {quarter + 31} "
             "[PTX: tcgen05.ld, access restrictions]",
             remedy="put 32 * (warp % 4) into the lane field",
         )
-    top, bottom = int(lanes.min()), int(lanes.max())
-    distinct = np.unique(columns)
-    runs = np.split(distinct, np.flatnonzero(np.diff(distinct) != 1) + 1)
+    if top % 16:
+        raise NotModelled(
+            f"{name}.{shape} from lane {top}",
+            who=warp.who,
+            where=f"taddr {taddr:#010x}",
+            rule="accesses start at a multiple of 16 lanes here",
+            remedy="start at the quarter's lane 0 or 16",
+        )
+    if sum(count for _, count in runs) * (bottom - top + 1) != lanes.size:
+        raise DescriptorFault(
+            f"{name}.{shape}.x{repeat} with half split {half_split}",
+            who=warp.who,
+            where=f"taddr {taddr:#010x}",
+            rule="the two halves touch different columns",
+            remedy=f"use a half split of at least {repeat}",
+        )
     blocks = []
-    for run in runs:
-        first, count = int(run[0]), run.size
+    for first, count in runs:
         warp.tmem.check_allocated(first, count, warp.who)
         blocks.append(warp.tmem.rectangle(top, bottom - top + 1, first, count))
     return lanes, columns, blocks
-
-
-def _inside(columns: NDArray[np.int64], block: Range) -> NDArray[np.bool_]:
-    """Which registers belong to one block of neighbouring columns."""
-    first = block.start % LANE_NBYTES // CELL_NBYTES
-    found: NDArray[np.bool_] = (columns >= first) & (
-        columns < first + block.nbytes // CELL_NBYTES
-    )
-    return found
 
 
 def ld(
@@ -376,7 +333,7 @@ def ld(
     operands = {"taddr": taddr, "shape": shape, "repeat": repeat}
     op = warp.machine.issue(warp, "tcgen05.ld", operands, land, reads=blocks)
     warp.tmem_accesses.append(op)
-    op.registers = registers
+    op.registers, registers.op = registers, op
     return registers
 
 
@@ -397,14 +354,24 @@ def st(
     lanes, columns, blocks = _access(
         warp, taddr, shape, repeat, half_split, "tcgen05.st"
     )
+    if words.shape != lanes.shape:
+        raise DescriptorFault(
+            f"tcgen05.st.{shape}.x{repeat} of {words.shape} words",
+            who=warp.who,
+            rule=f"it takes {lanes.shape[1]} registers of each of 32 threads",
+            remedy="pass one word for each register",
+        )
+    # Registers may be reused at once: the values are those at issue.
+    words = words.copy()
 
     def land() -> None:
-        cells = warp.tmem.cells.copy()
-        cells[lanes, columns] = words
         for block in blocks:
-            warp.tmem.write(
-                block, warp.tmem.window(cells.view(np.uint8).ravel(), block)
-            )
+            top, byte = divmod(block.start, LANE_NBYTES)
+            first, count = byte // CELL_NBYTES, block.nbytes // CELL_NBYTES
+            mine = (columns >= first) & (columns < first + count)
+            cells = np.empty((block.rows, count), np.uint32)
+            cells[lanes[mine] - top, columns[mine] - first] = words[mine]
+            warp.tmem.write(block, cells.view(np.uint8))
 
     operands = {"taddr": taddr, "shape": shape, "repeat": repeat}
     op = warp.machine.issue(warp, "tcgen05.st", operands, land, writes=blocks)
@@ -440,7 +407,7 @@ def _wait(warp: Warp, operation: str) -> Generator[Blocked, None, None]:
     for op in ops:
         if op.registers is not None:
             op.registers.wait()
-    warp.tmem_accesses = [op for op in warp.tmem_accesses if op not in ops]
+    warp.tmem_accesses = [op for op in warp.tmem_accesses if op.operation != operation]
     warp.record(name, {})
 
 

@@ -1,0 +1,93 @@
+"""in_flight: an asynchronous operation from issue to landing, its order and conflicts.
+
+Two operations in flight that touch the same bytes, one of them writing, are a conflict
+unless one is ordered after the other. `Range` bounds the bytes of a swizzled tile from
+outside, so a tile that shares its rows with another one counts as touching it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from fp4ref.trace import Range
+
+if TYPE_CHECKING:
+    from fp4ref.hardware.sm import Warp
+    from fp4ref.hardware.tmem import Registers
+
+
+@dataclass(eq=False, slots=True)
+class AsyncOp:
+    """One asynchronous operation in flight.
+
+    Attributes
+    ----------
+    unit
+        Trace agent of the landing: ``"tma"``, ``"tcgen05"``, ``"clc"``, ``"tmem"``.
+    after
+        Operations that land first.
+    survives_exit
+        Whether the operation may outlive its CTA's warps (bulk stores do).
+    """
+
+    warp: Warp
+    unit: str
+    operation: str
+    operands: Mapping[str, Any]
+    land: Callable[[], None]
+    reads: Sequence[Range]
+    writes: Sequence[Range]
+    after: Sequence[AsyncOp]
+    survives_exit: bool
+    frames: tuple[str, ...]
+    source: str
+    issued: int
+    landed: bool = False
+    registers: Registers | None = field(default=None, repr=False)
+
+    def finish(self) -> None:
+        """Mark the operation as landed and let go of what it kept alive."""
+        self.landed = True
+        self.land, self.after = _nothing, ()
+
+
+def _nothing() -> None:
+    """Land what has landed already."""
+
+
+class Conflict(NamedTuple):
+    """Where two accesses meet, and what the operation in flight does there."""
+
+    space: str
+    address: int
+    verb: str
+
+
+def find_conflict(
+    reads: Sequence[Range], writes: Sequence[Range], other: AsyncOp
+) -> Conflict | None:
+    """First byte range that an access and `other` share, if one of them writes it."""
+    for mine, theirs, verb in (
+        (writes, other.writes, "writes"),
+        (writes, other.reads, "reads"),
+        (reads, other.writes, "writes"),
+    ):
+        for a in mine:
+            for b in theirs:
+                if a.overlaps(b):
+                    return Conflict(a.space, max(a.start, b.start), verb)
+    return None
+
+
+def closure(ops: Iterable[AsyncOp]) -> set[AsyncOp]:
+    """Return the operations and everything in flight that they wait for."""
+    seen: set[AsyncOp] = set()
+    stack = list(ops)
+    while stack:
+        op = stack.pop()
+        if op not in seen:
+            seen.add(op)
+            stack.extend(before for before in op.after if not before.landed)
+    return seen
