@@ -57,8 +57,8 @@ def round_toward_zero(total: int, exponent: int) -> int:
     # The leading bit of a normal significand adds the 1 missing in the field.
     bits = ((kept_exponent + 126) << 23) + significand
     bits = INF if value_exponent > 127 else bits
-    bits = 0 if magnitude == 0 else bits
-    return bits | 0x80000000 if total < 0 else bits
+    # A negative value that truncates to zero gives +0.
+    return bits | 0x80000000 if total < 0 and bits != 0 else bits
 
 
 @njit(cache=True)

@@ -88,9 +88,11 @@ def draw(
         c = c.astype(np.float32).view(np.uint32)
     else:
         if scale_format == "ue8m0":
-            sfa = rng.choice(np.array([0, 1, 0x7F, 0xFE, 0xFD], np.uint8), sfa.shape)
-            sfb = rng.choice(np.array([0, 1, 0x40, 0x7F, 0x80], np.uint8), sfb.shape)
+            # Overflow, and products around the smallest subnormal.
+            sfa = rng.choice(np.array([0, 1, 4, 0x7F, 0xFE], np.uint8), (M, groups))
+            sfb = rng.choice(np.array([0, 0x64, 0x68, 0x80], np.uint8), (N, groups))
         c = rng.choice(SPECIAL_C, c.shape)
+        c[rng.random(c.shape) < 0.3] = 0
     return {"a": a, "b": b, "sfa": sfa, "sfb": sfb, "c": c}
 
 

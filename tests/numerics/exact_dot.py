@@ -36,7 +36,10 @@ def floor_log2(x: Fraction) -> int:
 
 
 def float32_bits(x: Fraction, rounding: str) -> int:
-    """Round toward zero ("rz") or to nearest even ("rne"), overflow to Inf."""
+    """Round toward zero ("rz") or to nearest even ("rne"), overflow to Inf.
+
+    A zero is +0, even where a negative value was rounded to it.
+    """
     if x == 0:
         return 0
     sign, x = (0x80000000, -x) if x < 0 else (0, x)
@@ -44,7 +47,7 @@ def float32_bits(x: Fraction, rounding: str) -> int:
     steps = int(x / unit) if rounding == "rz" else round(x / unit)
     x = steps * unit
     if x == 0:
-        return sign
+        return 0
     if x >= Fraction(2) ** 128:
         return sign | INF
     e = floor_log2(x)

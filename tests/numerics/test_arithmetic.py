@@ -27,10 +27,12 @@ def run(operation, *patterns: int) -> int:
 
 
 def expect_exact(operation, patterns, exact: Fraction) -> None:
-    if exact:  # the sign of a zero has its own tests
-        assert run(operation, *patterns) == float32_bits(exact, "rne")
+    expected = float32_bits(exact, "rne")
+    if expected or exact:
+        # A result that underflows keeps its sign.
+        assert run(operation, *patterns) == expected | (MINUS_ZERO if exact < 0 else 0)
     else:
-        assert run(operation, *patterns) in (0, MINUS_ZERO)
+        assert run(operation, *patterns) in (0, MINUS_ZERO)  # has its own tests
 
 
 @given(FINITE, FINITE, FINITE)
@@ -63,6 +65,18 @@ def test_fma_does_not_round_the_sum_to_float64_first():
     assert bits_of(fma_f32(a, b, c)) == 0x3F800001
     twice = np.float32(np.float64(a) * np.float64(b) + np.float64(c))
     assert bits_of(twice) == 0x3F800002
+
+
+@given(PATTERN, PATTERN, PATTERN)
+@settings(max_examples=300, deadline=None)
+@example(0x39800001, 0x397FFFFE, 0x3F800001)
+@example(0x39800001, 0xB97FFFFE, 0x3F800001)
+@example(0x39800001, 0xB97FFFFE, 0x3F800002)
+def test_fma_of_the_opposite_is_the_opposite(a, b, c):
+    result = run(fma_f32, a, b, c)
+    opposite = run(fma_f32, a ^ MINUS_ZERO, b, c ^ MINUS_ZERO)
+    if result not in (NAN, 0, MINUS_ZERO):
+        assert opposite == result ^ MINUS_ZERO
 
 
 @pytest.mark.parametrize(

@@ -307,8 +307,9 @@ def test_the_result_is_never_minus_zero():
     assert one_output({0: (8, ONE)}, ONES, ONES, minus_zero) == 0
     assert one_output({0: (ONE, ONE), 1: (ONE, 0xA)}, ONES, ONES, minus_zero) == 0
     below = [0] * 4  # 2^-127: the product -2^-254 truncates to zero
-    bits = one_output({0: (ONE, 0xA)}, below, below, 0.0, UE8M0)
-    assert bits & 0x7FFFFFFF == 0
+    assert one_output({0: (ONE, 0xA)}, below, below, 0.0, UE8M0) == 0
+    lowest = [0x7F - 22] * 4  # -2^-150, half the smallest subnormal
+    assert one_output({0: (HALF, 0xA)}, below, lowest, 0.0, UE8M0) == 0
 
 
 def test_subnormals_are_kept_in_c_in_d_and_in_the_scales():

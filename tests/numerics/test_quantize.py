@@ -171,6 +171,13 @@ def test_ue8m0_rounding_up_sees_the_last_bit_of_the_maximum():
     assert quantize(block(6.0000005), 2.0, UE8M0)[1].tolist() == [129]
 
 
+def test_one_sixth_is_multiplied_into_the_norm_before_the_maximum():
+    # 7.5 * 5 / 6 = 6.25 is a tie; (7.5 * 5) * (1/6) gives it, 7.5 * (5 * (1/6)) not.
+    assert quantize(block(7.5), 5.0)[1].tolist() == [0x4D]
+    assert quantize(block(4.5), 7.0)[1].tolist() == [0x4B]
+    assert quantize(block(19.2), 5.0, UE8M0)[1].tolist() == [0x84]
+
+
 def test_a_ue8m0_zero_block_has_code_zero_and_decodes_to_zero():
     codes, scales = quantize(block(0.0, -0.0, size=32), 1.0, UE8M0, 32)
     assert scales.tolist() == [0]
