@@ -3,9 +3,10 @@
 One thread issues. The unit reads its operands when an operation lands, only through
 descriptors, idesc and TMEM addresses. Order that PTX promises within one thread: an MMA
 comes after earlier copies and after earlier MMAs of the same shape and accumulator, a
-commit after everything. A copy is *not* ordered after an earlier MMA; compiled kernels
-rely on it, so ``ordering="shipped"`` keeps all of a thread's work in order. Source:
-PTX, tcgen05 memory model.
+commit after everything. Other MMAs run in order too, but relying on it is a fault. A
+copy is *not* ordered after an earlier MMA; compiled kernels rely on it, so
+``ordering="shipped"`` keeps all of a thread's work in order. Source: PTX, tcgen05
+memory model.
 """
 
 from __future__ import annotations
@@ -16,7 +17,12 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from fp4ref.errors import DescriptorFault, NotModelled, ScaleFactorFault
+from fp4ref.errors import (
+    DescriptorFault,
+    NotModelled,
+    ReadWhileInFlight,
+    ScaleFactorFault,
+)
 from fp4ref.hardware.cluster import multicast_targets
 from fp4ref.hardware.smem import SmemDescriptor
 from fp4ref.hardware.tmem import LANES, SF_ID_MASK, lane_column
@@ -150,7 +156,7 @@ class InstrDescriptor:
 
 
 def _in_flight(warp: Warp) -> list[AsyncOp]:
-    """Return the warp's copies and MMAs that have not landed, oldest first."""
+    """Return the warp's tcgen05 work that has not landed, oldest first."""
     queue = [op for op in warp.tcgen05_queue if not op.landed]
     warp.tcgen05_queue = queue
     return list(queue)
@@ -166,18 +172,31 @@ def _before_cp(warp: Warp, target: Range) -> list[AsyncOp]:
     return earlier
 
 
-def _before_mma(warp: Warp, d_tmem: int, idesc: int) -> list[AsyncOp]:
-    """Return what an MMA of the shape in `idesc` into `d_tmem` comes after."""
+def _before_mma(warp: Warp, d: Range, d_tmem: int, idesc: int) -> list[AsyncOp]:
+    """Return what an MMA into `d` comes after.
+
+    Raises
+    ------
+    ReadWhileInFlight
+        An MMA of another shape or start still uses columns of the accumulator.
+    """
     earlier = _in_flight(warp)
-    if warp.machine.ordering == "shipped":
-        return earlier
-    return [
-        op
-        for op in earlier
-        if op.operation == "tcgen05.cp"
-        or op.operands["d_tmem"] == d_tmem
-        and (op.operands["idesc"] ^ idesc) & SHAPE_MASK == 0
-    ]
+    for op in earlier:
+        if op.operation != "tcgen05.mma" or warp.machine.ordering == "shipped":
+            continue
+        same_shape = (op.operands["idesc"] ^ idesc) & SHAPE_MASK == 0
+        same = op.operands["d_tmem"] == d_tmem and same_shape
+        if not same and op.writes[0].overlaps(d):
+            raise ReadWhileInFlight(
+                "tcgen05.mma into columns that an MMA in flight of another shape or "
+                "start writes",
+                who=warp.who,
+                where=warp.tmem.describe(max(d.start, op.writes[0].start)),
+                rule="MMAs are ordered only with the same shape and accumulator [PTX: "
+                "tcgen05 memory model]",
+                remedy="wait for the commit of the earlier MMAs",
+            )
+    return earlier
 
 
 def _check_cta_group(warp: Warp, cta_group: int, what: str) -> None:
@@ -339,7 +358,7 @@ def mma(
         unit="tcgen05",
         reads=[a_tile, b_tile, sfa, sfb, *([d] if enable_input_d else [])],
         writes=[d],
-        after=_before_mma(warp, d_tmem, idesc),
+        after=_before_mma(warp, d, d_tmem, idesc),
     )
     warp.tcgen05_queue.append(op)
 
@@ -363,9 +382,10 @@ def commit(
     operands = {"mbar": mbar, "count": 1}
     if cta_mask is not None:
         operands["cta_mask"] = cta_mask
-    warp.machine.issue(
+    op = warp.machine.issue(
         warp, "tcgen05.commit", operands, land, unit="tcgen05", after=_in_flight(warp)
     )
+    warp.tcgen05_queue.append(op)
 
 
 def fence_before_thread_sync(warp: Warp) -> None:
