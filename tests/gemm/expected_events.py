@@ -9,7 +9,6 @@ the answer back in; a wait follows exactly when the answer was no or nobody aske
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Generator, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -577,6 +576,18 @@ def event_count(g: Gemm, tiles_per_cta: list[int], false_peeks: int) -> int:
     )
 
 
-def multiset(steps: list[Step]) -> Counter[str]:
-    """Steps in any order; payloads compared by their text."""
-    return Counter(f"{s.operation} {sorted(s.payload.items())}" for s in steps)
+def is_promised(first: Step, second: Step) -> bool:
+    """Whether PTX lets `second`, issued later by the same thread, land only afterwards.
+
+    Copies come before MMAs; MMAs on one accumulator keep their order; a commit follows
+    all copies and MMAs. Nothing orders a copy, or anything after a commit. CLC requests
+    follow each other because each waits for the answer before.
+    """
+    if first.operation.startswith("cluster"):
+        return second.operation == first.operation
+    if first.operation == "tcgen05.cp":
+        return second.operation in ("tcgen05.mma", "tcgen05.commit")
+    if first.operation == "tcgen05.mma":
+        same = first.payload["d_tmem"] == second.payload.get("d_tmem")
+        return second.operation == "tcgen05.commit" or same
+    return False
