@@ -374,23 +374,7 @@ class Machine:
             if cta is None or not all(c.finished for c in cta.cluster.ctas):
                 continue
             mine = [op for op in self.in_flight if op.warp.cta is cta]
-            for op in mine:
-                if not op.survives_exit:
-                    raise ExitFault(
-                        f"{op.operation} is in flight when its CTA exits",
-                        who=op.warp.who,
-                        where=op.source,
-                        rule="shared memory and TMEM are gone after exit",
-                        remedy="wait for it before the warps return",
-                    )
-            if sm.tmem.allocated:
-                raise ExitFault(
-                    f"{sm.tmem.allocated} TMEM columns are allocated at exit",
-                    who=f"cta {cta.ctaid}",
-                    where=sm.tmem.space,
-                    rule="all TMEM is freed before exit [PTX: tcgen05.alloc]",
-                    remedy="execute tcgen05.dealloc by a whole warp",
-                )
+            _check_exit(cta, mine)
             if not mine:
                 sm.cta = None
 
@@ -427,6 +411,36 @@ def _origins(grid: Dim3, cluster: Dim3, only: Iterable[Dim3] | None) -> deque[Di
             remedy="name CTAs inside the grid",
         )
     return deque(o for o in origins if o in wanted)
+
+
+def _check_exit(cta: Cta, in_flight: Iterable[AsyncOp]) -> None:
+    """Raise `ExitFault` for what a CTA must not leave behind."""
+    who = f"cta {cta.ctaid}"
+    for op in in_flight:
+        if not op.survives_exit:
+            raise ExitFault(
+                f"{op.operation} is in flight when its CTA exits",
+                who=op.warp.who,
+                where=op.source,
+                rule="shared memory and TMEM are gone after exit",
+                remedy="wait for it before the warps return",
+            )
+    for address, tx_count in cta.mbarriers.unbalanced():
+        raise ExitFault(
+            f"an mbarrier has tx-count {tx_count} at exit",
+            who=who,
+            where=cta.smem.describe(address),
+            rule="the bytes that a phase expects are those that its copies bring",
+            remedy="expect what this CTA receives, also from its peers",
+        )
+    if cta.tmem.allocated:
+        raise ExitFault(
+            f"{cta.tmem.allocated} TMEM columns are allocated at exit",
+            who=who,
+            where=cta.tmem.space,
+            rule="all TMEM is freed before exit [PTX: tcgen05.alloc]",
+            remedy="execute tcgen05.dealloc by a whole warp",
+        )
 
 
 def _suspended_line(warp: Warp, known: dict[CodeType, str | None]) -> str:

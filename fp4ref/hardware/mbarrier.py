@@ -195,6 +195,12 @@ class MbarrierUnit:
         return self.load(address).phase != parity
 
 
+    def unbalanced(self) -> list[tuple[int, int]]:
+        """Address and tx-count of every live mbarrier whose tx-count is not 0."""
+        counts = ((a, MbarrierState.decode(w).tx_count) for a, w in self.live.items())
+        return [(address, tx_count) for address, tx_count in counts if tx_count]
+
+
 def _unit(warp: Warp, address: int) -> tuple[Cta, MbarrierUnit, int]:
     """Return the CTA, its mbarriers and the local offset that `address` names."""
     cta, offset = warp.cta.resolve_shared(address)

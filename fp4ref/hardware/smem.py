@@ -24,7 +24,7 @@ from fp4ref.layout import SwizzleMode
 from fp4ref.trace import Bytes, Range
 
 if TYPE_CHECKING:
-    from fp4ref.hardware.sm import Warp
+    from fp4ref.hardware.sm import Cta, Warp
 
 BASE = 0x400
 """First shared address of a CTA. Source: ptxas for sm_90a and sm_100a."""
@@ -134,23 +134,34 @@ def _writer(warp: Warp) -> int:
     return 1 + warp.index + 32 * warp.cta.rank
 
 
-def st(warp: Warp, address: int, data: Bytes) -> None:
-    """Store contiguous bytes by the generic proxy: ``st.shared``."""
-    cta, offset = warp.cta.resolve_shared(address)
+def store_generic(warp: Warp, cta: Cta, offset: int, data: Bytes) -> None:
+    """Write contiguous bytes and mark them until `warp` executes a proxy fence."""
     where = Range(cta.smem.space, offset, data.size)
     cta.smem.write(where, data.reshape(1, -1))
     cta.smem.window(cta.smem.unfenced_by, where)[:] = _writer(warp)
     warp.unfenced.add((cta.smem, where))
+
+
+def load_generic(cta: Cta, offset: int, nbytes: int) -> Bytes:
+    """Read contiguous bytes; a refusal of try_cancel counts as seen when it is read."""
+    where = Range(cta.smem.space, offset, nbytes)
+    data: Bytes = cta.smem.read(where)[0]
+    if cta.clc_refusal is not None and cta.clc_refusal.overlaps(where):
+        cta.clc_failed = True
+    return data
+
+
+def st(warp: Warp, address: int, data: Bytes) -> None:
+    """Store contiguous bytes by the generic proxy: ``st.shared``."""
+    cta, offset = warp.cta.resolve_shared(address)
+    store_generic(warp, cta, offset, data)
     warp.record("st.shared", {"address": address, "nbytes": int(data.size)})
 
 
 def ld(warp: Warp, address: int, nbytes: int) -> Bytes:
     """Load contiguous bytes by the generic proxy: ``ld.shared``."""
     cta, offset = warp.cta.resolve_shared(address)
-    where = Range(cta.smem.space, offset, nbytes)
-    data: Bytes = cta.smem.read(where)[0]
-    if cta.clc_refusal is not None and cta.clc_refusal.overlaps(where):
-        cta.clc_failed = True
+    data = load_generic(cta, offset, nbytes)
     warp.record("ld.shared", {"address": address, "nbytes": nbytes})
     return data
 
