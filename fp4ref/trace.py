@@ -433,6 +433,7 @@ class Recorder:
         *,
         frames: Sequence[str] = (),
         source: str = "",
+        kernel_source: str = "",
         issued: int = -1,
     ) -> Event:
         """Close the event: give it the accesses noted since the last one."""
@@ -449,7 +450,7 @@ class Recorder:
             tuple(self._barriers),
             tuple(frames),
             source,
-            "",
+            kernel_source,
             issued,
         )
         self.trace.events.append(event)

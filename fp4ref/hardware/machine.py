@@ -153,7 +153,7 @@ class Machine:
             after=waiting,
             survives_exit=survives_exit,
             frames=tuple(warp.frames),
-            source=self.source() if self.recorder else "",
+            source=warp.kernel_source or (self.source() if self.recorder else ""),
             issued=step,
         )
         self.in_flight.append(op)
@@ -211,7 +211,8 @@ class Machine:
                 "land",
                 op.operands,
                 frames=op.frames,
-                source=op.source,
+                source="" if op.warp.kernel_source else op.source,
+                kernel_source=op.source if op.warp.kernel_source else "",
                 issued=op.issued,
             )
 

@@ -57,6 +57,8 @@ class Warp:
         ``"warp<index>"``, as in traces.
     unfenced
         ``st.shared`` ranges since the last ``fence.proxy.async``.
+    kernel_source
+        ``file:line`` of the CUDA statement, while compiled code runs.
     bulk_open, bulk_groups, bulk_count
         Bulk stores not yet in a group, the committed groups that are not all done, and
         how many groups were committed in all.
@@ -72,6 +74,7 @@ class Warp:
         self.agent = f"warp{index}"
         self.who = f"cta {cta.ctaid} {self.agent}"
         self.frames: list[str] = []
+        self.kernel_source = ""
         self.body: Body | None = None
         self.blocked: Blocked | None = None
         self.done = False
@@ -125,7 +128,8 @@ class Warp:
             kind,
             operands,
             frames=self.frames,
-            source=self.machine.source(),
+            source="" if self.kernel_source else self.machine.source(),
+            kernel_source=self.kernel_source,
             issued=since,
         )
         return event.step

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from fp4ref.hardware.sm import Blocked, Warp
 
 Shape = Literal["32x32b", "16x64b", "16x128b", "16x256b", "16x32bx2"]
-_MAX_REPEAT: dict[str, int] = {
+MAX_REPEAT: dict[str, int] = {
     "32x32b": 128,
     "16x64b": 128,
     "16x128b": 64,
@@ -256,13 +256,13 @@ def _access(
     warp: Warp, taddr: int, shape: Shape, repeat: int, half_split: int, name: str
 ) -> tuple[Cells, Cells, list[Range]]:
     """Check one ld or st; return lanes, columns and the blocks they fill."""
-    if shape not in _MAX_REPEAT:
+    if shape not in MAX_REPEAT:
         raise NotModelled(
             f"{name}.{shape}",
             who=warp.who,
-            remedy=f"use one of {', '.join(_MAX_REPEAT)}",
+            remedy=f"use one of {', '.join(MAX_REPEAT)}",
         )
-    limit = _MAX_REPEAT[shape]
+    limit = MAX_REPEAT[shape]
     if repeat not in (1, 2, 4, 8, 16, 32, 64, 128) or repeat > limit:
         raise DescriptorFault(
             f"{name}.{shape}.x{repeat}",
