@@ -1,0 +1,13 @@
+"""cutlass: other people's programs, unmodified, with the emulated machine as their GPU.
+
+Reading order: `toolchain` builds a program and its PTX from installed packages,
+`entries` reads the kernels' parameters, `cudart` answers the program's CUDA calls,
+`program` runs it, `examples` knows the programs and their verdicts.
+"""
+
+from fp4ref.cutlass.cudart import Copy as Copy
+from fp4ref.cutlass.cudart import Launch as Launch
+from fp4ref.cutlass.examples import EXAMPLES as EXAMPLES
+from fp4ref.cutlass.examples import ExampleResult as ExampleResult
+from fp4ref.cutlass.examples import build_example as build_example
+from fp4ref.cutlass.examples import run_example as run_example

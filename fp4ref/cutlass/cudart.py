@@ -1,0 +1,281 @@
+"""cudart: what the stand-in CUDA runtime asks for, done on an emulated machine.
+
+``cudart.c`` in this folder is loaded by the program and turns its calls into requests;
+here they are answered. A request is a header (operation, 0, length) and that many
+bytes: integers of 64 bits, then raw data. The answer has the same header with a
+``cudaError_t`` in the second field.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Literal
+
+import numpy as np
+
+from fp4ref.cutlass.entries import Param, parameter_block
+from fp4ref.errors import Fp4refError, InputError, NotModelled, TensorMapError
+from fp4ref.hardware.machine import Machine
+from fp4ref.hardware.sm import Dim3
+from fp4ref.hardware.tensor_map import MAX_RANK, DataType, TensorMap
+from fp4ref.layout import SwizzleMode
+
+HEADER = struct.Struct("<IiQ")
+
+
+class Op(IntEnum):
+    """Requests, with the numbers of ``enum op`` in cudart.c."""
+
+    REGISTER = 1
+    """Name of a kernel; the answer is the size of each parameter (uint32)."""
+    MALLOC = 2
+    FREE = 3
+    UPLOAD = 4
+    """Host to device: address, bytes."""
+    DOWNLOAD = 5
+    """Device to host: address, length; the answer is the bytes."""
+    COPY = 6
+    """Device to device: to, from, length."""
+    FILL = 7
+    """Address, byte, length."""
+    LAUNCH = 8
+    """Kernel id, grid, block, cluster, shared memory, parameter bytes without gaps."""
+    ENCODE_TILED = 9
+    """Arguments of ``cuTensorMapEncodeTiled``; the answer is the 128 bytes."""
+    REFUSE = 10
+    """Name of a call that the stand-in does not model; the program ends."""
+
+
+class Status(IntEnum):
+    """The ``cudaError_t`` values in use."""
+
+    SUCCESS = 0
+    INVALID_VALUE = 1
+    MEMORY_ALLOCATION = 2
+    LAUNCH_FAILURE = 719
+    """Sticky: the stand-in fails every later call with it too."""
+
+
+@dataclass(frozen=True)
+class Launch:
+    """One kernel launch. `params` is the whole parameter block, gaps included."""
+
+    name: str
+    grid: Dim3
+    block: Dim3
+    cluster: Dim3
+    smem_nbytes: int
+    params: bytes
+
+
+@dataclass(frozen=True)
+class Copy:
+    """One copy between host and device.
+
+    Attributes
+    ----------
+    index
+        Counts the copies of both directions.
+    allocation
+        Counts the calls of ``cudaMalloc``: the allocation that `address` is in.
+    """
+
+    index: int
+    direction: Literal["to device", "to host"]
+    address: int
+    nbytes: int
+    allocation: int
+
+
+LaunchKernel = Callable[[Machine, str, Dim3, Dim3, Dim3, int, bytes], None]
+"""Runs a kernel: machine, name, grid, block, cluster, smem_nbytes, params."""
+
+OnCopy = Callable[[Copy, bytes], bytes | None]
+"""Called for each copy to the device; may return other bytes to put there."""
+
+
+@dataclass
+class Runtime:
+    """State of the stand-in CUDA runtime of one program.
+
+    Parameters
+    ----------
+    machine
+        Its global memory is the device memory; freed memory stays as it is.
+    entries
+        Parameters of every kernel, from `read_entries`.
+    launch
+        Runs a kernel to its end.
+    on_copy
+        May replace what is copied to the device.
+
+    Attributes
+    ----------
+    launches, copies, tensor_maps
+        Everything the program asked for, in order.
+    refused_maps
+        Why ``cuTensorMapEncodeTiled`` returned CUDA_ERROR_INVALID_VALUE, each time.
+    fault
+        What ended the program's luck: a fault of a kernel or of a copy, or a call that
+        is not modelled.
+    """
+
+    machine: Machine
+    entries: Mapping[str, tuple[Param, ...]]
+    launch: LaunchKernel
+    on_copy: OnCopy | None = None
+    launches: list[Launch] = field(default_factory=list)
+    copies: list[Copy] = field(default_factory=list)
+    tensor_maps: list[TensorMap] = field(default_factory=list)
+    refused_maps: list[str] = field(default_factory=list)
+    fault: Fp4refError | None = None
+    _kernels: list[str] = field(default_factory=list)
+    _live: dict[int, int] = field(default_factory=dict)
+    _allocations: list[int] = field(default_factory=list)
+
+    def answer(self, op: Op, body: bytes) -> tuple[Status, bytes]:
+        """Do what one request asks for.
+
+        Raises
+        ------
+        InputError
+            The caller's launch or copy hook cannot be used.
+        """
+        try:
+            return self._answer(op, body)
+        except TensorMapError as error:
+            self.refused_maps.append(str(error))
+            return Status.INVALID_VALUE, b""
+        except InputError:
+            raise
+        except Fp4refError as error:
+            self.fault = error
+            return Status.LAUNCH_FAILURE, b""
+
+    def _answer(self, op: Op, body: bytes) -> tuple[Status, bytes]:
+        match op:
+            case Op.REGISTER:
+                return self._register(body.decode())
+            case Op.MALLOC:
+                return self._malloc(_u64(body, 1)[0])
+            case Op.FREE:
+                known = self._live.pop(_u64(body, 1)[0], None)
+                return (Status.INVALID_VALUE if known is None else Status.SUCCESS), b""
+            case Op.UPLOAD:
+                self._upload(_u64(body, 1)[0], body[8:])
+            case Op.DOWNLOAD:
+                address, nbytes = _u64(body, 2)
+                self._note("to host", address, nbytes)
+                data = self.machine.gmem.contents(address, nbytes)
+                return Status.SUCCESS, data.tobytes()
+            case Op.COPY:
+                to, source, nbytes = _u64(body, 3)
+                gmem = self.machine.gmem
+                gmem.poke(to, gmem.contents(source, nbytes)[0])
+            case Op.FILL:
+                address, byte, nbytes = _u64(body, 3)
+                self.machine.gmem.poke(address, np.full(nbytes, byte, np.uint8))
+            case Op.LAUNCH:
+                self._launch(body)
+            case Op.ENCODE_TILED:
+                return Status.SUCCESS, self._encode(_u64(body, 7 + 4 * MAX_RANK))
+            case Op.REFUSE:
+                raise NotModelled(
+                    body.decode(errors="replace"),
+                    who="host program",
+                    rule="the stand-in CUDA runtime has the calls that the known "
+                    "examples make",
+                    remedy="use another example",
+                )
+        return Status.SUCCESS, b""
+
+    def _register(self, name: str) -> tuple[Status, bytes]:
+        if name not in self.entries:
+            raise InputError(f"kernel {name} is in the program, but not in its PTX")
+        self._kernels.append(name)
+        sizes = [p.nbytes for p in self.entries[name]]
+        return Status.SUCCESS, struct.pack(f"<{len(sizes)}I", *sizes)
+
+    def _malloc(self, nbytes: int) -> tuple[Status, bytes]:
+        index = len(self._allocations)
+        try:
+            address = self.machine.gmem.allocate(f"cudaMalloc {index}", nbytes)
+        except MemoryError:
+            return Status.MEMORY_ALLOCATION, bytes(8)
+        self._allocations.append(address)
+        self._live[address] = nbytes
+        return Status.SUCCESS, struct.pack("<Q", address)
+
+    def _note(
+        self, direction: Literal["to device", "to host"], address: int, nbytes: int
+    ) -> Copy:
+        found = self.machine.gmem.find(address)
+        index = self._allocations.index(found.address) if found else -1
+        copy = Copy(len(self.copies), direction, address, nbytes, index)
+        self.copies.append(copy)
+        return copy
+
+    def _upload(self, address: int, data: bytes) -> None:
+        copy = self._note("to device", address, len(data))
+        if self.on_copy and (other := self.on_copy(copy, data)) is not None:
+            if len(other) != len(data):
+                raise InputError(
+                    f"on_copy returned {len(other)} bytes for copy {copy.index} of "
+                    f"{len(data)} bytes"
+                )
+            data = other
+        self.machine.gmem.poke(address, np.frombuffer(data, np.uint8))
+
+    def _launch(self, body: bytes) -> None:
+        kernel, *shape = _u64(body, 11)
+        gx, gy, gz, bx, by, bz, cx, cy, cz, smem_nbytes = shape
+        name = self._kernels[kernel]
+        params = parameter_block(self.entries[name], body[11 * 8 :])
+        found = Launch(
+            name, (gx, gy, gz), (bx, by, bz), (cx, cy, cz), smem_nbytes, params
+        )
+        self.launches.append(found)
+        self.launch(
+            self.machine,
+            name,
+            found.grid,
+            found.block,
+            found.cluster,
+            smem_nbytes,
+            params,
+        )
+
+    def _encode(self, args: tuple[int, ...]) -> bytes:
+        data_type, rank, address, interleave, swizzle, l2, fill, *rest = args
+        dims, strides, box, element_strides = (
+            tuple(rest[MAX_RANK * i :][:n])
+            for i, n in enumerate((rank, rank - 1, rank, rank))
+        )
+        if swizzle not in list(SwizzleMode) or data_type not in list(DataType):
+            raise NotModelled(
+                f"cuTensorMapEncodeTiled: data type {data_type}, swizzle {swizzle}",
+                who="host program",
+                rule="this machine has swizzles with 16-byte atoms (0 to 3) and data "
+                f"types 0 to {max(DataType)}",
+            )
+        made = TensorMap(
+            DataType(data_type),
+            address,
+            dims,
+            strides,
+            box,
+            element_strides,
+            interleave,
+            SwizzleMode(swizzle),
+            l2,
+            bool(fill),
+        )
+        self.tensor_maps.append(made)
+        return made.to_bytes()
+
+
+def _u64(body: bytes, count: int) -> tuple[int, ...]:
+    return struct.unpack_from(f"<{count}Q", body)

@@ -1,0 +1,214 @@
+"""examples: CUTLASS's own programs, unmodified, on the emulated machine.
+
+Each one fills its tensors, launches its kernel, computes the product once more on the
+host, compares, and says what it found. That sentence is the verdict here too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from fp4ref.cutlass.cudart import Copy, Launch, LaunchKernel, OnCopy, Runtime
+from fp4ref.cutlass.entries import read_entries
+from fp4ref.cutlass.program import run_program
+from fp4ref.cutlass.toolchain import (
+    Build,
+    Progress,
+    build,
+    build_stand_in,
+    find_toolchain,
+)
+from fp4ref.errors import Fp4refError, InputError
+from fp4ref.hardware.machine import Machine
+from fp4ref.hardware.tensor_map import TensorMap
+
+Arguments = Callable[[int, int, int], list[str]]
+
+
+def _options(m: int, n: int, k: int) -> list[str]:
+    # One launch, which is the one that is checked; the rest would only be timed.
+    return [f"--m={m}", f"--n={n}", f"--k={k}", "--iterations=0"]
+
+
+def _positions(m: int, n: int, k: int) -> list[str]:
+    return [str(m), str(n), str(k)]
+
+
+@dataclass(frozen=True)
+class Example:
+    """A program that is known to run here.
+
+    Attributes
+    ----------
+    source
+        Path in CUTLASS's ``examples`` folder.
+    verdict
+        What it prints when its own check passes.
+    """
+
+    title: str
+    source: str
+    verdict: str
+    arguments: Arguments
+
+
+_TUTORIALS = "cute/tutorial/blackwell"
+EXAMPLES = {
+    "72b": Example(
+        "NVFP4 x NVFP4, output NVFP4 with its scales",
+        "72_blackwell_narrow_precision_gemm/72b_blackwell_nvfp4_nvfp4_gemm.cu",
+        "Disposition: Passed",
+        _options,
+    ),
+    "81": Example(
+        "E4M3 x E4M3 with blockwise float scales, output FP16",
+        "81_blackwell_gemm_blockwise/81_blackwell_gemm_blockwise.cu",
+        "Disposition: Passed",
+        _options,
+    ),
+    "tutorial-01": Example(
+        "FP16 x FP16, plain copies to shared memory",
+        f"{_TUTORIALS}/01_mma_sm100.cu",
+        "Execution is successful.",
+        _positions,
+    ),
+    "tutorial-02": Example(
+        "FP16 x FP16, TMA loads",
+        f"{_TUTORIALS}/02_mma_tma_sm100.cu",
+        "Execution is successful.",
+        _positions,
+    ),
+}
+
+
+@dataclass(frozen=True)
+class ExampleResult:
+    """What one run of an example did.
+
+    Attributes
+    ----------
+    passed
+        The example printed its verdict, nothing failed, and it ended well.
+    output
+        What it printed.
+    launches, copies, tensor_maps
+        What it asked the CUDA runtime for, in order.
+    problems
+        What went wrong, in words; empty for a run without faults.
+    fault
+        The fault behind it, if there is one.
+    machine
+        Still holds the device memory: ``machine.gmem.contents(copy.address, ...)``.
+    seconds
+        From the start of the program to its end, without builds.
+    """
+
+    name: str
+    passed: bool
+    output: str
+    launches: list[Launch]
+    copies: list[Copy]
+    tensor_maps: list[TensorMap]
+    problems: list[str]
+    fault: Fp4refError | None
+    machine: Machine
+    seconds: float
+
+
+def find_example(name: str) -> Example:
+    """Return a known example.
+
+    Raises
+    ------
+    InputError
+        There is none of this name; the message lists them.
+    """
+    if name not in EXAMPLES:
+        raise InputError(f"no CUTLASS example {name!r}; known: {', '.join(EXAMPLES)}")
+    return EXAMPLES[name]
+
+
+def build_example(name: str, progress: Progress | None = None) -> Build:
+    """Compile an example from the installed package, or find it in the cache.
+
+    Raises
+    ------
+    InputError
+        It is not known, a package is missing, or a compiler refused it.
+    """
+    example = find_example(name)
+    tools = find_toolchain()
+    source = tools.cutlass / "examples" / example.source
+    if not source.is_file():
+        raise InputError(f"{tools.versions[0]} has no examples/{example.source}")
+    return build(tools, source, progress=progress)
+
+
+def run_example(
+    name: str,
+    m: int,
+    n: int,
+    k: int,
+    *,
+    launch: LaunchKernel,
+    machine: Machine | None = None,
+    on_copy: OnCopy | None = None,
+    progress: Progress | None = None,
+    timeout: float = 600,
+) -> ExampleResult:
+    """Build an example, run it with its kernels on `machine`, and let it judge.
+
+    Parameters
+    ----------
+    name
+        A key of `EXAMPLES`.
+    m, n, k
+        Problem size.
+    launch
+        Runs one kernel to its end; the PTX is in ``build_example(name).ptx``.
+    machine
+        Two SMs with ``ordering="shipped"`` by default.
+    on_copy
+        May replace what the example copies to the device. Its own check then fails,
+        because the host computes with what it had.
+    timeout
+        Seconds that the example may compute between two CUDA calls.
+
+    Raises
+    ------
+    InputError
+        It cannot be built, or an argument cannot be used.
+    NotModelled
+        It calls CUDA functions that the stand-in runtime lacks.
+    """
+    if min(m, n, k) < 1:
+        raise InputError(f"a product of {m} x {n} x {k}; every extent is 1 or more")
+    example = find_example(name)
+    built = build_example(name, progress)
+    library = build_stand_in(find_toolchain())
+    runtime = Runtime(
+        machine or Machine(ordering="shipped"),
+        read_entries(built.ptx.read_text()),
+        launch,
+        on_copy,
+    )
+    ended = run_program(
+        built.program, example.arguments(m, n, k), library, runtime, timeout
+    )
+    problems = [str(runtime.fault)] if runtime.fault else []
+    problems += runtime.refused_maps
+    if ended.reason:
+        problems.append(ended.reason)
+    return ExampleResult(
+        name,
+        not problems and example.verdict in ended.output,
+        ended.output,
+        runtime.launches,
+        runtime.copies,
+        runtime.tensor_maps,
+        problems,
+        runtime.fault,
+        runtime.machine,
+        ended.seconds,
+    )

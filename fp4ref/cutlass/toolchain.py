@@ -1,0 +1,279 @@
+"""toolchain: find nvcc and CUTLASS's sources, build a program once, keep it.
+
+Both come as Python packages. nvcc makes the program and the PTX of its kernels in one
+run, so that their names agree; they are kept in a folder named by a hash of the source
+file, the flags and every version that has a part in the result.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib import metadata, resources
+from pathlib import Path
+
+from fp4ref.errors import InputError
+
+Progress = Callable[[str], None]
+"""Called with one line of text when a long step begins or ends."""
+
+INSTALL = "pip install 'fp4ref[cutlass]'"
+PACKAGES = (
+    "nvidia-cutlass",  # sources and examples
+    "nvidia-cuda-nvcc",  # the compiler driver
+    "nvidia-nvvm",  # its device compiler
+    "nvidia-cuda-crt",  # its own headers
+    "nvidia-cuda-cccl",  # cuda::std and Thrust
+    "nvidia-cuda-runtime",  # headers, and a libcudart to link against
+)
+
+NVCC_FLAGS = (
+    "-std=c++17",
+    # PTX only: no ptxas, because nothing here runs machine code.
+    "-gencode=arch=compute_100a,code=compute_100a",
+    "-cudart=shared",
+    "--expt-relaxed-constexpr",
+    "-lineinfo",
+    # The host's own reference GEMM is most of a run without it.
+    "-Xcompiler=-O2",
+)
+STAND_IN_FLAGS = ("-x", "c", "-std=gnu11", "-O2", "-Wall", "-shared", "-fPIC")
+_ERROR_LINES = 20
+
+
+@dataclass(frozen=True)
+class Toolchain:
+    """What builds a CUDA program on this computer.
+
+    Attributes
+    ----------
+    nvcc, host_compiler
+        Programs. nvcc calls the host compiler for everything that is not a kernel.
+    include
+        CUDA's headers.
+    cudart
+        NVIDIA's runtime library; programs are linked against it and never load it.
+    cutlass
+        Folder with CUTLASS's ``include``, ``tools`` and ``examples``.
+    versions
+        Name and version of every part.
+    """
+
+    nvcc: Path
+    host_compiler: Path
+    include: Path
+    cudart: Path
+    cutlass: Path
+    versions: tuple[str, ...]
+
+    @property
+    def release(self) -> str:
+        """Version of nvcc."""
+        return next(v for v in self.versions if "nvcc" in v).split()[1]
+
+
+@dataclass(frozen=True)
+class Build:
+    """A built program.
+
+    Attributes
+    ----------
+    program
+        The executable.
+    ptx
+        Text file with all its kernels.
+    """
+
+    program: Path
+    ptx: Path
+
+
+def missing_packages() -> list[str]:
+    """Return the packages of ``fp4ref[cutlass]`` that are not installed."""
+    missing = []
+    for package in PACKAGES:
+        try:
+            metadata.distribution(package)
+        except metadata.PackageNotFoundError:
+            missing.append(package)
+    return missing
+
+
+def find_toolchain() -> Toolchain:
+    """Find every part.
+
+    Raises
+    ------
+    InputError
+        A package or the C++ compiler is missing, or this is not Linux.
+    """
+    if sys.platform != "linux":
+        raise InputError(
+            f"building CUTLASS's examples needs Linux, and this is {sys.platform}"
+        )
+    if missing := missing_packages():
+        raise InputError(
+            f"building CUTLASS's examples needs {', '.join(missing)}; run: {INSTALL}"
+        )
+    compiler = os.environ.get("NVCC_CCBIN", "g++")
+    host_compiler = shutil.which(compiler)
+    if host_compiler is None:
+        raise InputError(
+            f"building CUTLASS's examples needs the C++ compiler {compiler}, which is "
+            "not on the path; install it (Debian, Ubuntu: apt install g++), or name "
+            "another one in NVCC_CCBIN"
+        )
+    said = subprocess.run([host_compiler, "--version"], capture_output=True, text=True)
+    versions = [f"{p} {metadata.version(p)}" for p in PACKAGES]
+    versions.append(said.stdout.partition("\n")[0])
+    return Toolchain(
+        nvcc=_installed("nvidia-cuda-nvcc", "bin/nvcc"),
+        host_compiler=Path(host_compiler),
+        include=_installed("nvidia-cuda-runtime", "include/cuda_runtime_api.h").parent,
+        cudart=_installed("nvidia-cuda-runtime", "lib/libcudart.so."),
+        cutlass=_installed(
+            "nvidia-cutlass", "source/include/cutlass/cutlass.h"
+        ).parents[2],
+        versions=tuple(versions),
+    )
+
+
+def _installed(package: str, part: str) -> Path:
+    """Return the installed file of `package` whose path has `part` at its end.
+
+    A part that ends in a dot stands for any version after it.
+    """
+    for file in metadata.files(package) or ():
+        path = f"/{file.as_posix()}"
+        if path.endswith(f"/{part}") or (part.endswith(".") and f"/{part}" in path):
+            return Path(str(file.locate())).resolve()
+    raise InputError(f"{package} is installed, but has no {part}; run: {INSTALL}")
+
+
+def cache_folder() -> Path:
+    """Return the folder of built programs: FP4REF_CACHE, or the user's cache."""
+    if own := os.environ.get("FP4REF_CACHE"):
+        return Path(own)
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "fp4ref"
+
+
+def build(
+    tools: Toolchain,
+    source: Path,
+    flags: Sequence[str] = (),
+    progress: Progress | None = None,
+) -> Build:
+    """Compile a CUDA program, or find it in the cache.
+
+    Raises
+    ------
+    InputError
+        The compiler refused it; the message has the end of what it said.
+    """
+    includes = ("include", "tools/util/include", "examples/common")
+
+    def make(folder: Path) -> None:
+        # ld looks for libcudart.so; the package has only the name with a version.
+        work = folder / "work"
+        work.mkdir()
+        (work / "libcudart.so").symlink_to(tools.cudart)
+        say = progress or (lambda line: None)
+        say(f"nvcc {tools.release}: compiling {source.name}, a minute or two")
+        start = time.monotonic()
+        _compile(
+            source.name,
+            [
+                *(str(tools.nvcc), f"-ccbin={tools.host_compiler}"),
+                *(*NVCC_FLAGS, *flags),
+                *(f"-I{tools.cutlass / name}" for name in includes),
+                *("--keep", f"--keep-dir={work}", f"-L{work}"),
+                *("-o", str(folder / "program"), str(source)),
+            ],
+        )
+        (work / f"{source.stem}.ptx").rename(folder / "kernels.ptx")
+        shutil.rmtree(work)
+        say(f"nvcc {tools.release}: {time.monotonic() - start:.0f} s")
+
+    parts = [source.read_bytes(), *(f.encode() for f in (*NVCC_FLAGS, *flags))]
+    found = _cached(source.stem, [*parts, *_versions(tools)], make)
+    return Build(found / "program", found / "kernels.ptx")
+
+
+def build_stand_in(tools: Toolchain) -> Path:
+    """Compile the stand-in CUDA runtime, or find it; return the library."""
+    text = (resources.files("fp4ref.cutlass") / "cudart.c").read_text()
+    name = tools.cudart.name
+
+    def make(folder: Path) -> None:
+        source, versions = folder / "cudart.c", folder / "versions.map"
+        source.write_text(text)
+        # Programs ask for versioned symbols, with the library's name as the version.
+        versions.write_text(f"{name} {{ global: cuda*; __cuda*; local: *; }};\n")
+        _compile(
+            source.name,
+            [
+                *(str(tools.host_compiler), *STAND_IN_FLAGS, f"-I{tools.include}"),
+                *(f"-Wl,-soname,{name}", f"-Wl,--version-script,{versions}"),
+                *("-o", str(folder / name), str(source)),
+            ],
+        )
+
+    parts = [text.encode(), *(f.encode() for f in STAND_IN_FLAGS)]
+    return _cached("cudart", [*parts, *_versions(tools)], make) / name
+
+
+def _versions(tools: Toolchain) -> list[bytes]:
+    return [v.encode() for v in tools.versions]
+
+
+def _cached(name: str, parts: Sequence[bytes], make: Callable[[Path], None]) -> Path:
+    """Return the folder for `parts`; let `make` fill it if there is none.
+
+    It appears whole or not at all, and two processes do not build it twice.
+    """
+    import fcntl  # Linux only, like all that is built here
+
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(len(part).to_bytes(8, "little") + part)
+    root = cache_folder() / "cutlass"
+    folder = root / f"{name}-{digest.hexdigest()[:16]}"
+    if folder.exists():
+        return folder
+    root.mkdir(parents=True, exist_ok=True)
+    with (root / f"{folder.name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if folder.exists():
+            return folder
+        new = Path(tempfile.mkdtemp(prefix=f"{name}-", suffix=".part", dir=root))
+        try:
+            make(new)
+            new.rename(folder)
+        finally:
+            shutil.rmtree(new, ignore_errors=True)
+    return folder
+
+
+def _compile(what: str, command: Sequence[str]) -> None:
+    """Run a compiler.
+
+    Raises
+    ------
+    InputError
+        It failed.
+    """
+    done = subprocess.run(command, capture_output=True, text=True, errors="replace")
+    if done.returncode:
+        said = (done.stderr + done.stdout).strip().splitlines()
+        raise InputError(
+            f"{Path(command[0]).name} refused {what} (status {done.returncode}):\n"
+            + "\n".join(said[-_ERROR_LINES:])
+        )
