@@ -194,7 +194,6 @@ class MbarrierUnit:
         """Whether the phase of `parity` is complete: the current phase is another."""
         return self.load(address).phase != parity
 
-
     def unbalanced(self) -> list[tuple[int, int]]:
         """Address and tx-count of every live mbarrier whose tx-count is not 0."""
         counts = ((a, MbarrierState.decode(w).tx_count) for a, w in self.live.items())

@@ -152,7 +152,7 @@ class TensorMap:
         w[13] |= (self.box[0] - 1) << 24
         for i, extent in enumerate(self.box[1:]):
             w[14] |= (extent - 1) << (8 * i)
-        w[16] = 0 if self.data_type.bits < 8 else self.box_nbytes
+        w[16] = 0 if self.data_type.bits < 8 else self.box_nbytes & 0xFFFFFFFF
         w[18] = _SWIZZLE_INFO[self.swizzle]
         return struct.pack("<32I", *w)
 
@@ -208,7 +208,9 @@ def _check(m: TensorMap) -> None:
     dtype, rank = m.data_type, m.rank
     wide = dtype.is_padded or m.interleave == 2
     alignment = 32 if wide else 16
-    inner_bits = m.box[0] * (8 if dtype.is_padded else dtype.bits) if m.box else 0
+    dim = m.dims[0] if m.dims else 0
+    box = m.box[0] if m.box else 0
+    inner_bits = box * (8 if dtype.is_padded else dtype.bits)
     rules: list[tuple[bool, str]] = [
         (1 <= rank <= MAX_RANK, f"the rank is 1 to 5, not {rank}"),
         (
@@ -271,13 +273,13 @@ def _check(m: TensorMap) -> None:
             f"NaN fill needs a floating-point type, not {dtype.name}",
         ),
         (
-            dtype is not DataType.U4_ALIGN8B or m.dims[0] % 2 == 0,
-            f"dimension 0 of U4_ALIGN8B is even, not {m.dims[0]}",
+            dtype is not DataType.U4_ALIGN8B or dim % 2 == 0,
+            f"dimension 0 of U4_ALIGN8B is even, not {dim}",
         ),
         (
-            not dtype.is_padded or (m.dims[0] % 128 == 0 and m.box[0] == 128),
+            not dtype.is_padded or (dim % 128 == 0 and box == 128),
             f"{dtype.name} needs dimension 0 a multiple of 128 and a box row of 128 "
-            f"elements, not {m.dims[0]} and {m.box[0] if m.box else 0}",
+            f"elements, not {dim} and {box}",
         ),
     ]
     for holds, rule in rules:

@@ -42,7 +42,9 @@ def machine(
     ordering: Ordering = "ptx",
     trace: bool = False,
 ) -> Machine:
-    return Machine(sms, make_schedule(schedule), ordering, Recorder() if trace else None)
+    return Machine(
+        sms, make_schedule(schedule), ordering, Recorder() if trace else None
+    )
 
 
 def launch(

@@ -190,7 +190,9 @@ def test_largest_init_count():
     ],
 )
 def test_operand_ranges(operation):
-    with pytest.raises(MbarrierFault, match=r"count of .*\n.*\n.*rule: it is [01] \.\."):
+    with pytest.raises(
+        MbarrierFault, match=r"count of .*\n.*\n.*rule: it is [01] \.\."
+    ):
         states_of(operation)
 
 

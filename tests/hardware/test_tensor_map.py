@@ -184,9 +184,7 @@ def words_of(m):
 
 def test_golden_words_of_a_float16_map():
     """A map dumped from driver 580.65: float16 16x16, stride 32, box 16x8."""
-    m = TensorMap(
-        DataType.FLOAT16, ADDRESS, (16, 16), (32,), (16, 8), l2_promotion=0
-    )
+    m = TensorMap(DataType.FLOAT16, ADDRESS, (16, 16), (32,), (16, 8), l2_promotion=0)
     plain = {2: 0x310, 3: 2, 8: 15, 9: 15, 13: 0x0F000000, 14: 7, 16: 0x100, 18: 0x10}
     address = {0: ADDRESS & 0xFFFFFFFF, 1: ADDRESS >> 32}
     empty = dict.fromkeys(range(32), 0)
@@ -236,7 +234,8 @@ def maps(draw):
         16 * draw(st.integers(0, (1 << 60) - 1)),
         (2 * dims[0], *dims[1:]),
         tuple(
-            16 * s for s in draw(st.tuples(*[st.integers(0, (1 << 36) - 1)] * (rank - 1)))
+            16 * s
+            for s in draw(st.tuples(*[st.integers(0, (1 << 36) - 1)] * (rank - 1)))
         ),
         (first, *rest),
         draw(st.tuples(*[st.integers(1, 8)] * rank)),
