@@ -58,12 +58,8 @@ def mma_warp(warp: Warp, storage: SharedStorage) -> Generator[Blocked, None, Non
         warp,
         storage,
         taddr,
-        Consumer(
-            warp, storage.mainloop, lambda w, stage: tcgen05.commit(w, stage.empty)
-        ),
-        Producer(
-            warp, storage.accumulator, lambda w, stage: tcgen05.commit(w, stage.full)
-        ),
+        Consumer(warp, storage.mainloop, release_stage),
+        Producer(warp, storage.accumulator, commit_accumulator),
     )
     scheduler = storage.tile_scheduler(warp)
     work = scheduler.initial_work()
@@ -75,6 +71,18 @@ def mma_warp(warp: Warp, storage: SharedStorage) -> Generator[Blocked, None, Non
     yield from cleanup.mma_tail(warp, mma.accumulator, taddr, TMEM_COLUMNS)
 
 
+def release_stage(warp: Warp, stage: Stage) -> None:
+    """``consumer_release``: the stage is empty when its MMAs are done. Frame 6.7."""
+    with warp.frame("6.7"):
+        tcgen05.commit(warp, stage.empty)
+
+
+def commit_accumulator(warp: Warp, stage: Stage) -> None:
+    """``producer_commit``: hand the accumulator to the epilogue. Frame 6.10."""
+    with warp.frame("6.10"):
+        tcgen05.commit(warp, stage.full)
+
+
 def multiply_tile(mma: Mma, work: WorkTile) -> Generator[Blocked, None, None]:
     """Accumulate all k-tiles of one tile. Frames 6.4 to 6.10."""
     warp, k_tiles = mma.warp, mma.storage.params.k_tiles
@@ -82,7 +90,7 @@ def multiply_tile(mma: Mma, work: WorkTile) -> Generator[Blocked, None, None]:
         mma.mainloop.peek()
     with warp.frame("6.6.1"):
         accumulator = yield from mma.accumulator.acquire()
-    with warp.frame("6.10"), accumulator:
+    with accumulator:
         tcgen05.fence_after_thread_sync(warp)
         with warp.frame("6.5"):
             warp.note("accumulate", value="zero", stage=accumulator.index)
@@ -108,7 +116,7 @@ def multiply_k_tile(
     count = mma.mainloop.state.count
     with warp.frame("6.6.2"):
         stage = yield from mma.mainloop.wait()
-    with warp.frame("6.7"), stage:
+    with stage:
         with warp.frame("6.6.3"):
             if k_tile + 1 < storage.params.k_tiles:
                 mma.mainloop.peek()

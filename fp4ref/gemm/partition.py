@@ -131,6 +131,20 @@ def tile_operand(
     return tile
 
 
+def multicast_masks(
+    rank_m: int, rank_n: int, cluster_m: int, cluster_n: int
+) -> tuple[int, int]:
+    """CTAs that share this CTA's box of A, and of B, as bit masks. Frames 1.5 and 3.7.
+
+    CTA number = m + cluster_m * n. The CTAs of one row of tiles share A and SFA, those
+    of one column B and SFB; a stage is released to both at once. Source: CUTLASS
+    ``create_tma_multicast_mask``. This kernel runs without a cluster: both masks are 1.
+    """
+    mask_a = sum(1 << rank_m + cluster_m * n for n in range(cluster_n))
+    mask_b = sum(1 << m + cluster_m * rank_n for m in range(cluster_m))
+    return mask_a, mask_b
+
+
 def a_coords(work: WorkTile, k_tile: int) -> Coords:
     """Corner of A's box. Frame 5.4.4."""
     return k_tile * TILE_K, work.m * TILE_M, work.l

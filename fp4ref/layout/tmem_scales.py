@@ -80,7 +80,7 @@ def sfb_start(tile_n: int, n_tile: int) -> tuple[int, int]:
 
 
 def sfb_column_shift(tile_n: int, n_tile: int) -> int:
-    """Give the columns to add to the SFB address of the MMA.
+    """Give the columns to add to the SFB address of the MMA. Frame 6.3.
 
     0 for tiles of 128 and 256; 0 or 2 for 64 and 192, 2 when `n_tile` is odd. Source:
     CUTLASS ``sm100_blockscaled_mma_warpspecialized.hpp``.
