@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
@@ -281,12 +282,34 @@ cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *count,
 
 /* ---- memory ---- */
 
+/* Device addresses are reserved here too: no host pointer can equal one, and a program
+   that uses one as its own crashes, as it would with a GPU. They only grow. */
+static uintptr_t device_start, device_end;
+
+static void reserve(uintptr_t address, size_t nbytes) {
+  uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+  uintptr_t end = (address + nbytes + page - 1) / page * page;
+  if (!device_start) device_start = device_end = address / page * page;
+  if (end <= device_end) return;
+  void *wanted = (void *)device_end;
+  if (mmap(wanted, end - device_end, PROT_NONE,
+           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1,
+           0) != wanted)
+    end_program("a device address is in use on the host by chance; run it again");
+  device_end = end;
+}
+
+static int on_device(const void *pointer) {
+  return (uintptr_t)pointer >= device_start && (uintptr_t)pointer < device_end;
+}
+
 cudaError_t cudaMalloc(void **address, size_t nbytes) {
   uint64_t size = nbytes, found = 0;
   struct iovec parts[] = {{&size, sizeof size}};
   *address = NULL;
   if (nbytes == 0) return cudaSuccess;
   cudaError_t status = request(OP_MALLOC, parts, 1, &found, sizeof found, NULL);
+  if (status == cudaSuccess) reserve(found, nbytes);
   *address = (void *)(uintptr_t)found;
   return done(status);
 }
@@ -302,6 +325,11 @@ cudaError_t cudaMemcpy(void *to, const void *from, size_t nbytes,
                        enum cudaMemcpyKind kind) {
   uint64_t args[] = {(uintptr_t)to, (uintptr_t)from, nbytes};
   if (nbytes == 0) return cudaSuccess;
+  if (kind == cudaMemcpyDefault)
+    kind = on_device(to) ? on_device(from) ? cudaMemcpyDeviceToDevice
+                                           : cudaMemcpyHostToDevice
+           : on_device(from) ? cudaMemcpyDeviceToHost
+                             : cudaMemcpyHostToHost;
   if (kind == cudaMemcpyHostToDevice) {
     struct iovec parts[] = {{args, sizeof *args}, {(void *)from, nbytes}};
     return done(request(OP_UPLOAD, parts, 2, NULL, 0, NULL));
@@ -314,9 +342,9 @@ cudaError_t cudaMemcpy(void *to, const void *from, size_t nbytes,
     struct iovec parts[] = {{args, sizeof args}};
     return done(request(OP_COPY, parts, 1, NULL, 0, NULL));
   }
-  if (kind == cudaMemcpyHostToHost) return memcpy(to, from, nbytes), cudaSuccess;
-  refuse("cudaMemcpy", "cudaMemcpyDefault");
-  return cudaErrorNotSupported;
+  if (kind != cudaMemcpyHostToHost) return done(cudaErrorInvalidMemcpyDirection);
+  memcpy(to, from, nbytes);
+  return cudaSuccess;
 }
 
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t nbytes,
@@ -483,6 +511,8 @@ static const struct {
     {cudaErrorInvalidDevice, "cudaErrorInvalidDevice", "invalid device ordinal"},
     {cudaErrorInvalidDeviceFunction, "cudaErrorInvalidDeviceFunction",
      "invalid device function"},
+    {cudaErrorInvalidMemcpyDirection, "cudaErrorInvalidMemcpyDirection",
+     "invalid copy direction for memcpy"},
     {cudaErrorLaunchFailure, "cudaErrorLaunchFailure", "unspecified launch failure"},
 };
 

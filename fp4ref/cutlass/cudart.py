@@ -9,7 +9,7 @@ bytes: integers of 64 bits, then raw data. The answer has the same header with a
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Literal
@@ -80,7 +80,8 @@ class Copy:
     index
         Counts the copies of both directions.
     allocation
-        Counts the calls of ``cudaMalloc``: the allocation that `address` is in.
+        Counts the calls of ``cudaMalloc``: the allocation that `address` is in; -1
+        for none.
     """
 
     index: int
@@ -90,8 +91,13 @@ class Copy:
     allocation: int
 
 
-LaunchKernel = Callable[[Machine, str, Dim3, Dim3, Dim3, int, bytes], None]
-"""Runs a kernel: machine, name, grid, block, cluster, smem_nbytes, params."""
+LaunchKernel = Callable[
+    [Machine, str, Dim3, Dim3, Dim3, int, bytes], Sequence[str] | None
+]
+"""Runs a kernel: machine, name, grid, block, cluster, smem_nbytes, params.
+
+May return what the kernel printed.
+"""
 
 OnCopy = Callable[[Copy, bytes], bytes | None]
 """Called for each copy to the device; may return other bytes to put there."""
@@ -116,6 +122,8 @@ class Runtime:
     ----------
     launches, copies, tensor_maps
         Everything the program asked for, in order.
+    printed
+        What the kernels printed.
     refused_maps
         Why ``cuTensorMapEncodeTiled`` returned CUDA_ERROR_INVALID_VALUE, each time.
     fault
@@ -130,11 +138,12 @@ class Runtime:
     launches: list[Launch] = field(default_factory=list)
     copies: list[Copy] = field(default_factory=list)
     tensor_maps: list[TensorMap] = field(default_factory=list)
+    printed: list[str] = field(default_factory=list)
     refused_maps: list[str] = field(default_factory=list)
     fault: Fp4refError | None = None
     _kernels: list[str] = field(default_factory=list)
-    _live: dict[int, int] = field(default_factory=dict)
-    _allocations: list[int] = field(default_factory=list)
+    _live: set[int] = field(default_factory=set)
+    _order: dict[int, int] = field(default_factory=dict)
 
     def answer(self, op: Op, body: bytes) -> tuple[Status, bytes]:
         """Do what one request asks for.
@@ -162,8 +171,10 @@ class Runtime:
             case Op.MALLOC:
                 return self._malloc(_u64(body, 1)[0])
             case Op.FREE:
-                known = self._live.pop(_u64(body, 1)[0], None)
-                return (Status.INVALID_VALUE if known is None else Status.SUCCESS), b""
+                (address,) = _u64(body, 1)
+                if address not in self._live:
+                    return Status.INVALID_VALUE, b""
+                self._live.remove(address)
             case Op.UPLOAD:
                 self._upload(_u64(body, 1)[0], body[8:])
             case Op.DOWNLOAD:
@@ -174,7 +185,7 @@ class Runtime:
             case Op.COPY:
                 to, source, nbytes = _u64(body, 3)
                 gmem = self.machine.gmem
-                gmem.poke(to, gmem.contents(source, nbytes)[0])
+                gmem.poke(to, gmem.contents(source, nbytes))
             case Op.FILL:
                 address, byte, nbytes = _u64(body, 3)
                 self.machine.gmem.poke(address, np.full(nbytes, byte, np.uint8))
@@ -200,20 +211,20 @@ class Runtime:
         return Status.SUCCESS, struct.pack(f"<{len(sizes)}I", *sizes)
 
     def _malloc(self, nbytes: int) -> tuple[Status, bytes]:
-        index = len(self._allocations)
+        index = len(self._order)
         try:
             address = self.machine.gmem.allocate(f"cudaMalloc {index}", nbytes)
         except MemoryError:
             return Status.MEMORY_ALLOCATION, bytes(8)
-        self._allocations.append(address)
-        self._live[address] = nbytes
+        self._order[address] = index
+        self._live.add(address)
         return Status.SUCCESS, struct.pack("<Q", address)
 
     def _note(
         self, direction: Literal["to device", "to host"], address: int, nbytes: int
     ) -> Copy:
         found = self.machine.gmem.find(address)
-        index = self._allocations.index(found.address) if found else -1
+        index = self._order.get(found.address, -1) if found else -1
         copy = Copy(len(self.copies), direction, address, nbytes, index)
         self.copies.append(copy)
         return copy
@@ -238,7 +249,7 @@ class Runtime:
             name, (gx, gy, gz), (bx, by, bz), (cx, cy, cz), smem_nbytes, params
         )
         self.launches.append(found)
-        self.launch(
+        printed = self.launch(
             self.machine,
             name,
             found.grid,
@@ -247,6 +258,7 @@ class Runtime:
             smem_nbytes,
             params,
         )
+        self.printed += printed or ()
 
     def _encode(self, args: tuple[int, ...]) -> bytes:
         data_type, rank, address, interleave, swizzle, l2, fill, *rest = args

@@ -62,7 +62,7 @@ EXAMPLES = {
         _options,
     ),
     "81": Example(
-        "E4M3 x E4M3 with blockwise float scales, output FP16",
+        "E4M3 x E4M3 with blockwise float scales, output E4M3",
         "81_blackwell_gemm_blockwise/81_blackwell_gemm_blockwise.cu",
         "Disposition: Passed",
         _options,
@@ -92,6 +92,8 @@ class ExampleResult:
         The example printed its verdict, nothing failed, and it ended well.
     output
         What it printed.
+    device_output
+        What its kernels printed.
     launches, copies, tensor_maps
         What it asked the CUDA runtime for, in order.
     problems
@@ -107,6 +109,7 @@ class ExampleResult:
     name: str
     passed: bool
     output: str
+    device_output: str
     launches: list[Launch]
     copies: list[Copy]
     tensor_maps: list[TensorMap]
@@ -204,6 +207,7 @@ def run_example(
         name,
         not problems and example.verdict in ended.output,
         ended.output,
+        "".join(runtime.printed),
         runtime.launches,
         runtime.copies,
         runtime.tensor_maps,

@@ -1,0 +1,186 @@
+"""test_examples: CUTLASS example 72b on the stand-in runtime, with kernels of ours."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from fp4ref import BlockScaled, GemmConfig, run
+from fp4ref.cutlass import Copy, ExampleResult, run_example
+from fp4ref.cutlass.entries import read_entries
+from fp4ref.cutlass.examples import find_example
+from fp4ref.cutlass.program import check_symbols
+from fp4ref.errors import InputError, LaunchFault
+from fp4ref.hardware.machine import Machine
+from fp4ref.hardware.tensor_map import TensorMap
+from fp4ref.layout import sf_nbytes, swizzle_scales, unswizzle_scales
+from fp4ref.numerics.formats import pack_e2m1
+
+M, N, K = 256, 384, 512
+
+
+class OurKernel:
+    """Runs our own GEMM where 72b launches its kernel.
+
+    Addresses come from the tensor maps in the parameter block; SFD, which has none, is
+    the last allocation that was filled before the norm constant.
+    """
+
+    def __init__(self, m: int, n: int, k: int) -> None:
+        self.m, self.n, self.k = m, n, k
+        self.filled: list[Copy] = []
+        self.corrupt = False
+
+    def on_copy(self, copy: Copy, data: bytes) -> None:
+        self.filled.append(copy)
+
+    def launch(self, machine: Machine, *args: object) -> None:
+        gmem = machine.gmem
+        a, b, _, d, sfa, sfb, sfd, _ = (c.address for c in self.filled)
+
+        def operand(address: int, scales: int, rows: int) -> BlockScaled:
+            packed = gmem.contents(address, rows * self.k // 2).reshape(rows, -1)
+            sf = gmem.contents(scales, sf_nbytes(rows, self.k // 16))
+            return BlockScaled.from_packed(
+                packed, unswizzle_scales(sf, rows, self.k // 16), format="nvfp4"
+            )
+
+        found = run(
+            operand(a, sfa, self.m),
+            operand(b, sfb, self.n),
+            np.zeros((self.m, self.n), np.float32),
+            config=GemmConfig.example_72b(),
+            trace=False,
+        )
+        if self.corrupt:
+            found.d[-1, -1] ^= 1
+        assert found.sfd is not None
+        gmem.poke(d, pack_e2m1(found.d).ravel())
+        gmem.poke(sfd, swizzle_scales(found.sfd).ravel())
+
+
+@pytest.fixture(scope="module")
+def without_kernel(example_72b) -> ExampleResult:
+    return run_example("72b", M, N, K, launch=lambda *args: None)
+
+
+def test_every_cuda_function_is_there(example_72b, stand_in):
+    check_symbols(example_72b.program, stand_in)
+
+
+def test_the_kernel_has_one_parameter_of_3072_bytes(example_72b):
+    (params,) = read_entries(example_72b.ptx.read_text()).values()
+    assert params == ((0, 3072),)
+
+
+def test_without_a_kernel_the_example_says_failed(without_kernel):
+    assert not without_kernel.passed
+    assert "Disposition: Failed" in without_kernel.output
+    assert without_kernel.problems == ["the program ended with exit status 255"]
+
+
+def test_the_launch(without_kernel):
+    (launch,) = without_kernel.launches
+    assert launch.grid == (2, 3, 1)
+    assert launch.block == (256, 1, 1)
+    assert launch.cluster == (1, 1, 1)
+    assert launch.smem_nbytes == 215_040
+    assert len(launch.params) == 3072
+
+
+def test_the_copies(without_kernel):
+    to_device = [c for c in without_kernel.copies if c.direction == "to device"]
+    assert [c.nbytes for c in to_device] == [
+        M * K // 2,
+        N * K // 2,
+        M * N * 4,
+        M * N // 2,
+        M * K // 16,
+        N * K // 16,
+        M * N // 16,
+        4,
+    ]
+    to_host = [c for c in without_kernel.copies if c.direction == "to host"]
+    assert [c.address for c in to_host] == [to_device[3].address, to_device[6].address]
+
+
+def test_the_tensor_maps(without_kernel):
+    found = [
+        (m.data_type.value, m.rank, m.dims, m.strides, m.box, m.swizzle.value)
+        for m in without_kernel.tensor_maps
+    ]
+    a = (13, 3, (K, M, 1), (K // 2, 0), (256, 128, 1), 3)
+    b = (13, 3, (K, N, 1), (K // 2, 0), (256, 128, 1), 3)
+    sfa = (1, 4, (256, 8, 2, 1), (512, 4096, 8192), (256, 4, 1, 1), 0)
+    sfb = (1, 4, (256, 8, 3, 1), (512, 4096, 12288), (256, 4, 1, 1), 0)
+    c = (7, 3, (N, M, 1), (N * 4, 0), (32, 128, 1), 3)
+    d = (13, 3, (N, M, 1), (N // 2, 0), (32, 128, 1), 0)
+    # Once for the preferred cluster, once for the fallback.
+    assert found == [a, b, a, b, sfa, sfb, sfa, sfb, c, d]
+    for tensor_map in without_kernel.tensor_maps:
+        assert (tensor_map.l2_promotion, tensor_map.oob_nan) == (2, False)
+        assert tensor_map.element_strides == (1,) * tensor_map.rank
+
+
+def test_the_parameter_block_has_the_tensor_maps(without_kernel):
+    params = without_kernel.launches[0].params
+    for tensor_map in without_kernel.tensor_maps:
+        at = params.find(tensor_map.to_bytes())
+        assert at % 64 == 0
+        assert TensorMap.from_bytes(params[at : at + 128]) == tensor_map
+
+
+@pytest.mark.parametrize("shape", [(128, 128, 256), (128, 96, 512)])
+def test_our_own_kernel_passes_the_examples_check(example_72b, shape):
+    ours = OurKernel(*shape)
+    result = run_example("72b", *shape, launch=ours.launch, on_copy=ours.on_copy)
+    assert result.passed, result.output
+    assert "Disposition: Passed" in result.output
+    assert result.problems == []
+
+
+def test_one_wrong_bit_fails_the_examples_check(example_72b):
+    ours = OurKernel(128, 128, 256)
+    ours.corrupt = True
+    result = run_example("72b", 128, 128, 256, launch=ours.launch, on_copy=ours.on_copy)
+    assert not result.passed
+    assert "Disposition: Failed" in result.output
+
+
+def test_a_fault_in_the_kernel_is_a_launch_failure_for_the_example(example_72b):
+    def launch(*args: object) -> None:
+        raise LaunchFault("nothing works today")
+
+    result = run_example("72b", 128, 128, 256, launch=launch)
+    assert not result.passed
+    assert "Got cutlass error: Error Internal" in result.output
+    assert "nothing works today" in result.problems[0]
+    assert isinstance(result.fault, LaunchFault)
+
+
+def test_inputs_can_be_replaced(example_72b):
+    def ones(copy: Copy, data: bytes) -> bytes | None:
+        return b"\x22" * copy.nbytes if copy.allocation == 0 else None
+
+    result = run_example("72b", 128, 128, 256, launch=lambda *a: None, on_copy=ones)
+    first, second, *_ = result.copies
+    read = result.machine.gmem.contents
+    assert (read(first.address, first.nbytes) == 0x22).all()
+    assert not (read(second.address, second.nbytes) == 0x22).all()
+
+
+def test_the_example_refuses_a_shape_it_cannot_run(example_72b):
+    result = run_example("72b", 128, 40, 256, launch=lambda *args: None)
+    assert not result.passed
+    assert result.launches == []
+    assert "Got cutlass error" in result.output
+
+
+def test_an_unknown_example_is_refused():
+    with pytest.raises(InputError, match="no CUTLASS example '99'; known: 72b, 81"):
+        find_example("99")
+
+
+def test_a_shape_of_nothing_is_refused():
+    with pytest.raises(InputError, match="0 x 128 x 256"):
+        run_example("72b", 0, 128, 256, launch=lambda *args: None)
