@@ -45,6 +45,8 @@ struct header {
 #define MAX_RANK 5
 #define REFUSED 70 /* exit status: EX_SOFTWARE */
 #define DEFAULT_SMEM (48 * 1024)
+#define MAX_SMEM (227 * 1024)
+#define PRINTF_NBYTES (1 << 20) /* as in cudart.py */
 
 struct kernel {
   struct kernel *next;
@@ -199,6 +201,8 @@ cudaError_t __cudaGetKernel(cudaKernel_t *handle, const void *host_function) {
 
 static cudaError_t launch(const void *function, dim3 grid, dim3 block, dim3 cluster,
                           size_t smem, void **args) {
+  static char printed[PRINTF_NBYTES];
+  size_t num_printed = 0;
   struct kernel *kernel = find_kernel(function);
   if (!kernel) return done(cudaErrorInvalidDeviceFunction);
   if (smem > (size_t)kernel->max_dynamic_smem) return done(cudaErrorInvalidValue);
@@ -207,7 +211,10 @@ static cudaError_t launch(const void *function, dim3 grid, dim3 block, dim3 clus
   struct iovec parts[1 + MAX_PARAMS] = {{shape, sizeof shape}};
   for (size_t i = 0; i < kernel->num_params; ++i)
     parts[1 + i] = (struct iovec){args[i], kernel->param_nbytes[i]};
-  return done(request(OP_LAUNCH, parts, 1 + (int)kernel->num_params, NULL, 0, NULL));
+  cudaError_t status = request(OP_LAUNCH, parts, 1 + (int)kernel->num_params, printed,
+                               sizeof printed, &num_printed);
+  fwrite(printed, 1, num_printed, stdout);
+  return done(status);
 }
 
 cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void **args,
@@ -247,7 +254,7 @@ cudaError_t cudaFuncSetAttribute(const void *function, enum cudaFuncAttribute at
   struct kernel *kernel = find_kernel(function);
   if (!kernel) return done(cudaErrorInvalidDeviceFunction);
   if (attribute == cudaFuncAttributeMaxDynamicSharedMemorySize) {
-    if (value < 0 || value > 232448) return done(cudaErrorInvalidValue);
+    if (value < 0 || value > MAX_SMEM) return done(cudaErrorInvalidValue);
     kernel->max_dynamic_smem = value;
   }
   return cudaSuccess;
@@ -269,7 +276,7 @@ cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *attributes,
 cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
     int *count, const void *function, int block, size_t smem, unsigned flags) {
   (void)function, (void)flags;
-  *count = block <= 1024 && smem <= 232448;
+  *count = block <= 1024 && smem <= MAX_SMEM;
   return cudaSuccess;
 }
 
@@ -426,7 +433,7 @@ cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *props, int device) {
   props->maxBlocksPerMultiProcessor = 32;
   props->regsPerBlock = props->regsPerMultiprocessor = 65536;
   props->sharedMemPerBlock = DEFAULT_SMEM;
-  props->sharedMemPerBlockOptin = 232448;
+  props->sharedMemPerBlockOptin = MAX_SMEM;
   props->sharedMemPerMultiprocessor = 233472;
   props->reservedSharedMemPerBlock = 1024;
   props->totalConstMem = 65536;
@@ -451,7 +458,7 @@ cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute,
     case cudaDevAttrMaxThreadsPerBlock: *value = props.maxThreadsPerBlock; break;
     case cudaDevAttrMaxGridDimX: *value = props.maxGridSize[0]; break;
     case cudaDevAttrMaxSharedMemoryPerBlock: *value = DEFAULT_SMEM; break;
-    case cudaDevAttrMaxSharedMemoryPerBlockOptin: *value = 232448; break;
+    case cudaDevAttrMaxSharedMemoryPerBlockOptin: *value = MAX_SMEM; break;
     case cudaDevAttrMaxSharedMemoryPerMultiprocessor: *value = 233472; break;
     case cudaDevAttrL2CacheSize: *value = props.l2CacheSize; break;
     default:

@@ -25,6 +25,9 @@ from fp4ref.layout import SwizzleMode
 
 HEADER = struct.Struct("<IiQ")
 
+PRINTF_NBYTES = 1 << 20
+"""A kernel's ``printf`` keeps this much, here as by CUDA's default."""
+
 
 class Op(IntEnum):
     """Requests, with the numbers of ``enum op`` in cudart.c."""
@@ -42,7 +45,10 @@ class Op(IntEnum):
     FILL = 7
     """Address, byte, length."""
     LAUNCH = 8
-    """Kernel id, grid, block, cluster, shared memory, parameter bytes without gaps."""
+    """Kernel id, grid, block, cluster, shared memory, parameter bytes without gaps.
+
+    The answer is what the kernel printed; the program prints it in turn.
+    """
     ENCODE_TILED = 9
     """Arguments of ``cuTensorMapEncodeTiled``; the answer is the 128 bytes."""
     REFUSE = 10
@@ -122,8 +128,6 @@ class Runtime:
     ----------
     launches, copies, tensor_maps
         Everything the program asked for, in order.
-    printed
-        What the kernels printed.
     refused_maps
         Why ``cuTensorMapEncodeTiled`` returned CUDA_ERROR_INVALID_VALUE, each time.
     fault
@@ -138,7 +142,6 @@ class Runtime:
     launches: list[Launch] = field(default_factory=list)
     copies: list[Copy] = field(default_factory=list)
     tensor_maps: list[TensorMap] = field(default_factory=list)
-    printed: list[str] = field(default_factory=list)
     refused_maps: list[str] = field(default_factory=list)
     fault: Fp4refError | None = None
     _kernels: list[str] = field(default_factory=list)
@@ -190,7 +193,7 @@ class Runtime:
                 address, byte, nbytes = _u64(body, 3)
                 self.machine.gmem.poke(address, np.full(nbytes, byte, np.uint8))
             case Op.LAUNCH:
-                self._launch(body)
+                return Status.SUCCESS, self._launch(body)
             case Op.ENCODE_TILED:
                 return Status.SUCCESS, self._encode(_u64(body, 7 + 4 * MAX_RANK))
             case Op.REFUSE:
@@ -240,7 +243,7 @@ class Runtime:
             data = other
         self.machine.gmem.poke(address, np.frombuffer(data, np.uint8))
 
-    def _launch(self, body: bytes) -> None:
+    def _launch(self, body: bytes) -> bytes:
         kernel, *shape = _u64(body, 11)
         gx, gy, gz, bx, by, bz, cx, cy, cz, smem_nbytes = shape
         name = self._kernels[kernel]
@@ -258,7 +261,7 @@ class Runtime:
             smem_nbytes,
             params,
         )
-        self.printed += printed or ()
+        return "".join(printed or ()).encode()[:PRINTF_NBYTES]
 
     def _encode(self, args: tuple[int, ...]) -> bytes:
         data_type, rank, address, interleave, swizzle, l2, fill, *rest = args

@@ -91,9 +91,7 @@ class ExampleResult:
     passed
         The example printed its verdict, nothing failed, and it ended well.
     output
-        What it printed.
-    device_output
-        What its kernels printed.
+        What it and its kernels printed.
     launches, copies, tensor_maps
         What it asked the CUDA runtime for, in order.
     problems
@@ -109,7 +107,6 @@ class ExampleResult:
     name: str
     passed: bool
     output: str
-    device_output: str
     launches: list[Launch]
     copies: list[Copy]
     tensor_maps: list[TensorMap]
@@ -207,7 +204,6 @@ def run_example(
         name,
         not problems and example.verdict in ended.output,
         ended.output,
-        "".join(runtime.printed),
         runtime.launches,
         runtime.copies,
         runtime.tensor_maps,

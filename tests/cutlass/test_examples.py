@@ -158,6 +158,15 @@ def test_a_fault_in_the_kernel_is_a_launch_failure_for_the_example(example_72b):
     assert isinstance(result.fault, LaunchFault)
 
 
+def test_what_a_kernel_prints_is_the_programs_output(example_72b):
+    result = run_example(
+        "72b", 128, 128, 256, launch=lambda *args: ["one ", "two\n", "x" * 2_000_000]
+    )
+    assert result.output.startswith("one two\nxxx")
+    assert result.output.count("x") == (1 << 20) - len("one two\n")
+    assert result.output.endswith("  Disposition: Failed\n")
+
+
 def test_inputs_can_be_replaced(example_72b):
     def ones(copy: Copy, data: bytes) -> bytes | None:
         return b"\x22" * copy.nbytes if copy.allocation == 0 else None
