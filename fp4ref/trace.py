@@ -10,7 +10,6 @@ module to be read.
 from __future__ import annotations
 
 import json
-import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -299,26 +298,30 @@ class Trace:
             The file is missing, damaged, or of another format version.
         """
         try:
-            with np.load(path, allow_pickle=False) as file:
+            with open(path, "rb") as raw, np.load(raw, allow_pickle=False) as file:
                 header = json.loads(bytes(file["header"]))
+                version = header["version"]
                 payload = file["payload"]
                 images = {
                     name[len("image_") :]: file[name]
                     for name in file.files
                     if name.startswith("image_")
                 }
+            events = [_event(d) for d in header.get("events", ())]
+            meta, base = header.get("meta", {}), header.get("base", {})
         except FileNotFoundError:
             raise TraceError(f"{path}: no such file") from None
-        except (OSError, ValueError, KeyError, zipfile.BadZipFile):
+        except Exception:  # a damaged archive raises nearly anything
             raise TraceError(
                 f"{path} is not a trace; write one with `fp4ref walk` or Trace.save"
             ) from None
-        if header.get("version") != FORMAT_VERSION:
+        if version != FORMAT_VERSION:
             raise TraceError(
-                f"{path} has trace format {header.get('version')}, this release reads "
-                f"format {FORMAT_VERSION}; make the trace again"
+                f"{path} has trace format {version}, this release reads format "
+                f"{FORMAT_VERSION}; make the trace again"
             )
-        events = [_event(d) for d in header["events"]]
+        if set(base) != set(images) or not {"events", "meta"} <= set(header):
+            raise TraceError(f"{path} lacks a part; make the trace again")
         deltas, at = [], 0
         for event in events:
             parts = []
@@ -329,7 +332,7 @@ class Trace:
                 parts.append(part.reshape(where.rows, where.nbytes))
                 at += where.size
             deltas.append(tuple(parts))
-        return cls(events, deltas, images, header["base"], header["meta"])
+        return cls(events, deltas, images, base, meta)
 
     def to_perfetto(self) -> dict[str, Any]:
         """Return the trace in Perfetto's (Chrome's) JSON: one step is 1 microsecond.
