@@ -71,7 +71,7 @@ def random_bytes(count: int, seed: int = 0) -> Bytes:
 
 
 def xor_swizzle(address: int, bits: int) -> int:
-    """Address after the swizzle that XORs `bits` row bits: 0 none, 1 32B, 2 64B, 3 128B.
+    """Address after the swizzle of `bits` row bits: 0 none, 1 32B, 2 64B, 3 128B.
 
     Source: PTX, Tensor swizzling modes: chunk index (from bit 4) XOR row (from bit 7).
     """

@@ -88,7 +88,7 @@ def test_every_operation_changes_what_ptx_says():
 
 
 def test_tx_count_may_be_negative_on_the_way():
-    states, on = states_of(
+    states, _ = states_of(
         lambda w: mbarrier.complete_tx(w, MBAR, 4096),
         lambda w: mbarrier.expect_tx(w, MBAR, 4096),
         lambda w: mbarrier.arrive(w, MBAR),

@@ -151,7 +151,7 @@ def test_a_fence_covers_only_the_own_stores():
         smem.st(warp, TILE + 64, random_bytes(1))
         yield from named_barrier.sync(warp, 1, 64)
 
-    with pytest.raises(MissingProxyFence, match="1 bytes.*\n.*written by warp 1"):
+    with pytest.raises(MissingProxyFence, match=r"1 bytes.*\n.*written by warp 1"):
         launch(on, first, second)
 
 
@@ -167,7 +167,7 @@ def test_tma_over_unfenced_stores():
         tma.load(warp, a, (0,), TILE, MBAR)
         yield from mbarrier.try_wait(warp, MBAR, 0)
 
-    with pytest.raises(MissingProxyFence, match="16 bytes.*overwritten"):
+    with pytest.raises(MissingProxyFence, match=r"16 bytes.*overwritten"):
         launch(on, body)
 
 
@@ -247,7 +247,7 @@ def test_refused_words(word, error, says):
 @pytest.mark.parametrize("start", [TILE, TILE + 0x3C00])
 @pytest.mark.parametrize("mode", list(SwizzleMode)[1:])
 def test_offsets_of_swizzled_tiles(mode, start):
-    """Canonical K-major layout ((8,m),(T,2k)):((span,SBO),(1,T)), XOR on the address."""
+    """K-major ((8,m),(T,2k)):((span,SBO),(1,T)), with the XOR on the final address."""
     span, sbo = 16 << mode, 8 * (16 << mode) + 1024
     for advance in range(0, span, 32):
         got = SmemDescriptor(start + advance, 16, sbo, mode).offsets(24, 32)

@@ -663,7 +663,7 @@ def test_bytes_between_the_rows_of_a_tile_need_not_be_written():
     with pytest.raises(UninitialisedRead):
         launch(
             machine(),
-            with_tmem(lambda w: (easy_scales(w), easy_mma(w)) and None),
+            with_tmem(easy_scales, easy_mma),
             setup=setup,
         )
 
@@ -836,9 +836,14 @@ def test_cp_over_columns_that_an_mma_reads():
     says = r"tcgen05\.cp touches.*tcgen05\.mma in flight reads"
     with pytest.raises(ReadWhileInFlight, match=says):
         landing_order(cp_over_live_scales)
-    with pytest.raises(ReadWhileInFlight, match=says):
-        for seed in range(20):
+    # Some random order finds it too.
+    found = 0
+    for seed in range(20):
+        try:
             landing_order(cp_over_live_scales, schedule=seed)
+        except ReadWhileInFlight:
+            found += 1
+    assert found
 
 
 @pytest.mark.parametrize("schedule", ["late", *range(10)])
@@ -978,7 +983,7 @@ def test_generic_stores_need_a_proxy_fence(what):
         return run
 
     launch(machine(), with_tmem(steps(True)), setup=put_memory)
-    with pytest.raises(MissingProxyFence, match="1 bytes written by st.shared"):
+    with pytest.raises(MissingProxyFence, match=r"1 bytes written by st\.shared"):
         launch(machine(), with_tmem(steps(False)), setup=put_memory)
 
 
