@@ -23,7 +23,7 @@ from fp4ref import walk_report
 from fp4ref.compare import compare as compare_traces
 from fp4ref.doctor import doctor as diagnose
 from fp4ref.errors import Fp4refError, InputError
-from fp4ref.frames import FRAMES, Frame, frame
+from fp4ref.frames import FRAMES, Frame, FrameKind, derive, frame, show
 from fp4ref.trace import FILE_SUFFIX, Trace
 from fp4ref.walk import load_problem, make_config, random_problem, walk
 
@@ -34,6 +34,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+EVENTS_SHOWN = 12
+"""Events of a frame that `fp4ref frames ID --trace FILE` lists."""
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for a program.")]
 
@@ -110,6 +113,9 @@ def walk_command(
     perfetto: Annotated[
         Path | None, typer.Option(help="Also write the trace for ui.perfetto.dev.")
     ] = None,
+    svg: Annotated[
+        Path | None, typer.Option(help="Also write the report as a picture.")
+    ] = None,
     force: Annotated[bool, typer.Option(help="Overwrite files.")] = False,
     as_json: Json = False,
 ) -> None:
@@ -122,8 +128,9 @@ def walk_command(
             trace if trace.name.endswith(FILE_SUFFIX) else Path(f"{trace}{FILE_SUFFIX}")
         )
         _check_writable(path, force)
-        if perfetto:
-            _check_writable(perfetto, force)
+        for extra in (perfetto, svg):
+            if extra:
+                _check_writable(extra, force)
         if size:
             hint = "give MxNxK, for example 512x256x1024"
             m, n, k = _integers(size, "x", (3,), hint)
@@ -149,6 +156,8 @@ def walk_command(
         report = replace(report, trace_file=str(path))
         if perfetto:
             perfetto.write_text(json.dumps(run.trace.to_perfetto()))
+        if svg:
+            svg.write_text(walk_report.to_svg(report, run.trace))
     if as_json:
         _print_json(report.to_dict())
     else:
@@ -234,6 +243,10 @@ def frames_command(
         str | None,
         typer.Argument(help="One frame, for example 6.6.9.", show_default=False),
     ] = None,
+    trace: Annotated[
+        Path | None,
+        typer.Option(help="Show the frame's events in this trace.", show_default=False),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """List the frames of the kernel, or explain one."""
@@ -242,7 +255,7 @@ def frames_command(
     if as_json:
         _print_json([f.to_dict() for f in chosen])
     elif frame_id:
-        _explain(chosen[0])
+        _explain(chosen[0], trace)
     else:
         table = Table(box=None)
         for column in ("frame", "kind", "verdict", "subject", "emulator"):
@@ -252,15 +265,36 @@ def frames_command(
         Console().print(table)
 
 
-def _explain(f: Frame) -> None:
+def _explain(f: Frame, trace: Path | None) -> None:
+    """Print the entry, its values, and its events in a trace."""
+    fields = {name: value for name, value in f.to_dict().items() if value}
+    if f.kind in (FrameKind.CONSTRUCTED, FrameKind.COND):
+        fields |= show(f.id)
+    if trace is not None:
+        with _errors_in_words():
+            loaded = Trace.load(trace)
+            if f.kind is FrameKind.DERIVED:
+                fields |= derive(f.id, loaded)
+            else:
+                events = [e for e in loaded if f.id in e.frames]
+                fields["events"] = f"{len(events)} in {trace}"
+                for e in events[:EVENTS_SHOWN]:
+                    fields[f"step {e.step}"] = f"{e.agent} {e.operation} {e.kind}"
     table = Table.grid(padding=(0, 2))
     table.add_column(style="dim", no_wrap=True)
     table.add_column()
-    for name, value in f.to_dict().items():
-        text = ", ".join(value) if isinstance(value, list | tuple) else str(value)
-        if text:
-            table.add_row(name, text)
+    for name, value in fields.items():
+        table.add_row(name, _in_words(value))
     Console().print(table, highlight=False, markup=False)
+
+
+def _in_words(value: Any) -> str:
+    """Write a JSON value on one line."""
+    if isinstance(value, list | tuple):
+        return ", ".join(_in_words(v) for v in value)
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {_in_words(v)}" for name, v in value.items())
+    return str(value)
 
 
 @app.command("fidelity")

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import io
+import re
+
 from rich.console import Console, Group, RenderableType
 from rich.panel import Panel
 from rich.table import Table
@@ -31,6 +34,14 @@ LEVELS = " .:-=+*#"
 """Marks of the timeline, from idle to busy: readable without colour."""
 
 
+def to_svg(report: WalkReport, trace: Trace) -> str:
+    """Return the report as a picture that loads nothing from outside."""
+    console = Console(record=True, width=100, file=io.StringIO())
+    render(report, trace, console)
+    svg = console.export_svg(title="fp4ref walk")
+    return re.sub(r"@font-face\s*\{.*?\}", "", svg, flags=re.DOTALL)
+
+
 def render(report: WalkReport, trace: Trace, console: Console) -> None:
     """Print the whole report."""
     m, n, k = report.sizes
@@ -39,7 +50,7 @@ def render(report: WalkReport, trace: Trace, console: Console) -> None:
             Text.assemble(
                 (report.title, "bold"),
                 f"\ny = x @ w.T, {m} x {n} x {k}\n",
-                (report.source, "dim"),
+                (report.source.split(" (")[0], "dim"),
             ),
             title="fp4ref walk",
         )
@@ -124,25 +135,24 @@ def _machine(r: WalkReport) -> RenderableType:
 
 def _timeline(trace: Trace) -> RenderableType:
     """One row for each agent of SM 0: how busy it was over the run's events."""
+    mine = [e for e in trace if e.sm == 0 and e.kind != "note"]
     bins: dict[str, list[int]] = {}
-    for event in trace:
-        if event.sm == 0 and event.kind != "note":
-            agent = event.agent.split(".")[0]
-            row = bins.setdefault(agent, [0] * COLUMNS)
-            row[event.step * COLUMNS // len(trace)] += 1
+    for i, event in enumerate(mine):
+        row = bins.setdefault(event.agent.split(".")[0], [0] * COLUMNS)
+        row[i * COLUMNS // len(mine)] += 1
     table = Table.grid(padding=(0, 2))
     table.add_column(style="dim", no_wrap=True, min_width=22)
     table.add_column(no_wrap=True)
     table.add_column(justify="right", style="dim", no_wrap=True)
     for agent, role in ROLES.items():
-        if (row := bins.get(agent)) is None:
+        if (found := bins.get(agent)) is None:
             continue
-        most = max(row)
-        marks = "".join(LEVELS[-(-n * (len(LEVELS) - 1) // most)] for n in row)
+        most = max(found)
+        marks = "".join(LEVELS[-(-n * (len(LEVELS) - 1) // most)] for n in found)
         name = f"{agent} {role}" if agent.startswith("warp") else role
-        table.add_row(name, Text(marks), f"{sum(row)} events")
+        table.add_row(name, Text(marks), f"{sum(found)} events")
     legend = Text(
-        f"SM 0, {len(trace)} events from left to right; each row from idle (blank) to "
+        f"SM 0, {len(mine)} events from left to right; each row from idle (blank) to "
         "its own busiest (#)",
         style="dim",
     )

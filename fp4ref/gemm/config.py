@@ -139,9 +139,10 @@ class GemmConfig:
     def example_72b(cls, **changes: Any) -> GemmConfig:
         """Configuration of CUTLASS example 72b: the default GEMM of the frame index.
 
-        f32 C with beta 0, D = E2M1 with UE8M0 SFD and norm constant 2; C keeps its four
-        stages of shared memory, which leaves four mainloop stages. The raster runs along
-        M, as in the document; 72b's own heuristic takes N on square problems.
+        f32 C with beta 0, D = E2M1 with UE8M0 SFD and norm constant 2. C keeps its
+        four stages of shared memory, which leaves four mainloop stages. The raster
+        runs along M, as in the document; 72b's own heuristic takes N on square
+        problems.
         """
         settings: dict[str, Any] = {
             "d_format": "nvfp4",
@@ -162,41 +163,75 @@ class GemmConfig:
             ("scheduler", self.scheduler, ("clc", "static")),
             ("raster", self.raster, ("m", "n")),
             ("scale_buffers", self.scale_buffers, (1, 2)),
+            ("bias", self.bias, (False, True)),
         ]
         if not isinstance(self.sfd_format, ScaleFormat):
             raise ConfigError("sfd_format is ScaleFormat.UE4M3 or ScaleFormat.UE8M0")
         for name, value, legal in choices:
-            if value not in legal:
+            if value not in legal or type(value) not in {type(v) for v in legal}:
                 words = ", ".join(str(v) for v in legal)
                 raise ConfigError(f"{name}={value!r}: this kernel takes one of {words}")
-        for name in ("c_stages", "d_stages", "accumulator_stages", "clc_stages"):
-            if getattr(self, name) < 1:
-                raise ConfigError(f"{name}={getattr(self, name)}: at least 1 is needed")
-        if not (np.isfinite(self.norm_constant) and self.norm_constant > 0):
-            raise ConfigError(
-                f"norm_constant={self.norm_constant}: a positive finite number is needed"
-            )
+        self._check_stages()
+        self._check_numbers()
         if self.beta != 0 and self.c_format is None:
             raise ConfigError(
                 f"beta={self.beta} without C; set c_format, or leave beta at 0"
+            )
+        if self.accumulator_stages * self.tile_n > COLUMNS:
+            raise ConfigError(
+                f"{self.accumulator_stages} accumulators of {self.tile_n} columns need "
+                f"more than the {COLUMNS} TMEM columns. Use fewer accumulator stages"
             )
         tmem = self.tmem
         if tmem.end > COLUMNS:
             raise ConfigError(
                 f"{self.accumulator_stages} accumulators of {self.tile_n} columns and "
-                f"{self.scale_buffers} scale buffers need {tmem.end} TMEM columns; there "
-                f"are {COLUMNS}. Use fewer accumulator stages"
+                f"{self.scale_buffers} scale buffers need {tmem.end} TMEM columns of "
+                f"{COLUMNS}. Use fewer accumulator stages"
+            )
+        if self.most_stages < 2:
+            raise ConfigError(
+                f"an epilogue of {self.epilogue_nbytes} bytes leaves room for "
+                f"{max(self.most_stages, 0)} mainloop stages, and the ring needs 2. "
+                "Use fewer C and D stages"
             )
         if self.mainloop_stages < 2:
             raise ConfigError(
-                f"{self.mainloop_stages} mainloop stages: the ring needs at least 2. "
-                "Shared memory is too full; use fewer C and D stages"
+                f"stages={self.stages}: the ring needs at least 2; "
+                f"{self.most_stages} fit"
             )
         if self.smem.end > SMEM_NBYTES:
             raise ConfigError(
                 f"{self.mainloop_stages} stages of {self.stage_nbytes} bytes and an "
-                f"epilogue of {self.epilogue_nbytes} bytes end at {self.smem.end}; a CTA "
-                f"has {SMEM_NBYTES} bytes. At most {self.most_stages} stages fit"
+                f"epilogue of {self.epilogue_nbytes} bytes end at {self.smem.end}; a "
+                f"CTA has {SMEM_NBYTES} bytes. At most {self.most_stages} stages fit"
+            )
+
+    def _check_stages(self) -> None:
+        """Raise `ConfigError` unless every stage count is a positive integer."""
+        counts = ["c_stages", "d_stages", "accumulator_stages", "clc_stages"]
+        if self.stages is not None:
+            counts.append("stages")
+        for name in counts:
+            value = getattr(self, name)
+            if type(value) is not int or (value < 1 and name != "stages"):
+                raise ConfigError(f"{name}={value!r}: an integer of at least 1")
+
+    def _check_numbers(self) -> None:
+        """Raise `ConfigError` unless the constants are finite in float32."""
+        given = {"norm_constant": self.norm_constant, "beta": self.beta}
+        if self.alpha is not None:
+            given["alpha"] = self.alpha
+        for name, value in given.items():
+            real = isinstance(value, int | float | np.floating | np.integer)
+            with np.errstate(over="ignore"):
+                if not real or not np.isfinite(np.float32(value)):
+                    raise ConfigError(
+                        f"{name}={value!r}: a number that is finite in float32"
+                    )
+        if not np.float32(self.norm_constant) > 0:
+            raise ConfigError(
+                f"norm_constant={self.norm_constant}: a positive number is needed"
             )
 
     @property
@@ -231,7 +266,7 @@ class GemmConfig:
 
     @property
     def stage_tx_bytes(self) -> int:
-        """Bytes that the four loads of a stage credit to its full barrier. Frame 5.4.8."""
+        """Bytes that a stage's four loads credit to its full barrier. Frame 5.4.8."""
         return self.a_nbytes + self.b_nbytes + self.sfa_nbytes + self.sfb_nbytes
 
     @property
@@ -292,7 +327,8 @@ class GemmConfig:
     def clc_consumers(self) -> int:
         """Threads that read each CLC answer. Frame 1.10.
 
-        Scheduler, load, MMA and four epilogue warps; the epilogue load warp if it works.
+        Scheduler, load, MMA and four epilogue warps; the epilogue load warp if it
+        works.
         """
         warps = 3 + EPILOGUE_WARPS + self.loads_c
         return warps * WARP_THREADS

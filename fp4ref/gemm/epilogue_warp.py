@@ -2,7 +2,7 @@
 
 Four warps, 128 threads; thread t of warp w owns row 32 * (w % 4) + t, because a warp
 reaches only its own quarter of the lanes. The accumulator is released right after the
-last load from it, before anything is stored.
+last load from it, before the last subtile is stored.
 """
 
 from __future__ import annotations
@@ -172,10 +172,10 @@ def fuse(
 ) -> F32:
     """Return activation(beta * C + (alpha * acc + bias)). Frame 7.6.
 
-    ``alpha * acc`` is one rounding, or one fma with the bias; beta * C is always an fma,
-    also with beta 0, where C is +0: it turns -0 into +0. Source: CUTLASS
-    ``sm90_callbacks_tma_warpspecialized.hpp``. What lies outside D becomes +0, so that
-    it cannot reach a block scale.
+    ``alpha * acc`` is one rounding, or one fma with the bias; beta * C is always an
+    fma, also with beta 0, where C is +0: it turns -0 into +0. Source: CUTLASS
+    ``sm90_callbacks_tma_warpspecialized.hpp``. What lies outside D becomes +0, so
+    that it cannot reach a block scale.
     """
     params, config = e.storage.params, e.storage.config
     alpha = np.float32(params.alpha)

@@ -246,8 +246,8 @@ def _sizes(a: BlockScaled, b: BlockScaled) -> tuple[int, int, int, int]:
         )
     if k % K_MULTIPLE:
         raise InputError(
-            f"K = {k}: K must be a multiple of {K_MULTIPLE}, because TMA's row pitch of "
-            f"K / 2 bytes is a multiple of 16. Pad with code 0 and scale 0 to "
+            f"K = {k}: K must be a multiple of {K_MULTIPLE}, because TMA's row pitch "
+            f"of K / 2 bytes is a multiple of 16. Pad with code 0 and scale 0 to "
             f"{-(-k // K_MULTIPLE) * K_MULTIPLE}; the result does not change"
         )
     return (lead_a[0] if lead_a else 1), m, n, k

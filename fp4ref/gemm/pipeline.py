@@ -1,4 +1,4 @@
-"""Part 1. pipeline: rings of full and empty barriers, with producer and consumer states.
+"""Part 1. pipeline: rings of full and empty barriers, with their two states.
 
 A stage is entered by a ``with`` block and left by commit (producer) or release
 (consumer), which therefore cannot be forgotten. While the block is open the next

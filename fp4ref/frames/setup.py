@@ -1,4 +1,4 @@
-"""Parts 1 to 4. frame_setup: what the frames of the set-up hold, as JSON values.
+"""Parts 1 to 4. setup: what the frames of the set-up hold, as JSON values.
 
 Each function computes one frame's values from the same configuration, tensor maps and
 address maps that the warps use; nothing is written down twice.

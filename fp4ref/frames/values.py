@@ -1,6 +1,6 @@
-"""Parts 5 to 8. frame_values: what the frames of the warps hold, as JSON values.
+"""Parts 5 to 8. values: what the frames of the warps hold, as JSON values.
 
-With `frame_setup`, all constructed and conditional frames.
+With `setup`, all constructed and conditional frames.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Callable
 import numpy as np
 
 from fp4ref.errors import InputError
-from fp4ref.frame_setup import SETUP, Problem, Values, map_values, problem_of
+from fp4ref.frames.setup import SETUP, Problem, Values, map_values, problem_of
 from fp4ref.gemm import partition
 from fp4ref.gemm.config import (
     EPILOGUE_THREADS,

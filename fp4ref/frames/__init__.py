@@ -205,7 +205,7 @@ def show(
         The frame is of another kind.
     """
     _require(frame(id), FrameKind.CONSTRUCTED, FrameKind.COND)
-    from fp4ref.frame_values import values_of
+    from fp4ref.frames.values import values_of
 
     return values_of(id, config, m, n, k)
 
