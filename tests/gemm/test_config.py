@@ -1,0 +1,230 @@
+"""Stage counts, the maps of SMEM and TMEM, and what is refused."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import astuple, fields
+from typing import Any
+
+import pytest
+
+from fp4ref import GemmConfig, ScaleFormat
+from fp4ref.errors import ConfigError, InputError
+from fp4ref.gemm.config import SmemMap, operand_descriptor, scale_descriptor
+
+SMEM_NBYTES = 232_448
+
+
+@pytest.mark.parametrize(
+    ("settings", "stages", "nbytes"),
+    [
+        ({"d_format": "bf16"}, 5, 201_728),
+        ({"d_format": "bf16", "c_format": "bf16"}, 5, 218_112),
+        ({"d_format": "bf16", "tile_n": 64}, 7, 218_112),
+        ({}, 5, 218_112),
+    ],
+)
+def test_stage_counts_and_bytes_are_those_of_cutlass_builds(
+    settings: dict[str, Any], stages: int, nbytes: int
+) -> None:
+    config = GemmConfig(**settings)
+    assert (config.mainloop_stages, config.smem.end) == (stages, nbytes)
+
+
+def test_example_72b_has_four_stages() -> None:
+    config = GemmConfig.example_72b()
+    assert (config.mainloop_stages, config.c_stages, config.d_stages) == (4, 4, 2)
+    assert (config.d_format, config.sfd_format) == ("nvfp4", ScaleFormat.UE8M0)
+    assert (config.norm_constant, config.alpha, config.beta) == (2.0, 1.0, 0.0)
+    assert config.smem.end <= 215_040 + 4096
+
+
+def test_changes_to_example_72b_are_taken() -> None:
+    assert GemmConfig.example_72b(raster="n", c_stages=2).raster == "n"
+
+
+@pytest.mark.parametrize(
+    ("tile_n", "tx_bytes", "stage_nbytes"),
+    [(64, 28_672, 28_800), (128, 36_864, 36_992)],
+)
+def test_a_stage_expects_the_bytes_that_cutlass_expects(
+    tile_n: int, tx_bytes: int, stage_nbytes: int
+) -> None:
+    config = GemmConfig(tile_n=tile_n)
+    assert (config.stage_tx_bytes, config.stage_nbytes) == (tx_bytes, stage_nbytes)
+
+
+def test_without_epilogue_memory_six_stages_are_the_ceiling() -> None:
+    assert (SMEM_NBYTES - 160) // GemmConfig().stage_nbytes == 6
+    assert GemmConfig(d_format="nvfp4", d_stages=1).mainloop_stages == 6
+
+
+EVERY_SETTING = [
+    dict(
+        zip(("tile_n", "d_format", "c_format", "c_stages", "d_stages"), v, strict=True)
+    )
+    for v in itertools.product(
+        (64, 128),
+        ("f32", "bf16", "f16", "nvfp4"),
+        (None, "f32", "bf16", "f16"),
+        (1, 2, 4),
+        (1, 2, 3),
+    )
+]
+
+
+def placed(config: GemmConfig) -> list[tuple[str, int, int]]:
+    """Name, offset and bytes of every part of shared memory, by its contents."""
+    stages, m = config.mainloop_stages, config.smem
+    c_bits = {None: 0, "f32": 32, "bf16": 16, "f16": 16}[config.c_format]
+    d_bits = {"f32": 32, "bf16": 16, "f16": 16, "nvfp4": 4}[config.d_format]
+    sizes = {
+        "mainloop_full": 8 * stages,
+        "mainloop_empty": 8 * stages,
+        "c_full": 8 * config.c_stages,
+        "c_empty": 8 * config.c_stages,
+        "load_order": 8,
+        "clc_full": 8 * config.clc_stages,
+        "clc_empty": 8 * config.clc_stages,
+        "accumulator_full": 8 * config.accumulator_stages,
+        "accumulator_empty": 8 * config.accumulator_stages,
+        "throttle_full": 8 * config.clc_stages,
+        "throttle_empty": 8 * config.clc_stages,
+        "clc_response": 16 * config.clc_stages,
+        "tmem_pointer": 4,
+        "d": config.d_stages * 128 * 32 * d_bits // 8,
+        "c": config.c_stages * 128 * 32 * c_bits // 8,
+        "a": stages * 128 * 128,
+        "b": stages * config.tile_n * 128,
+        "sfa": stages * 2048,
+        "sfb": stages * 2048,
+    }
+    assert {f.name for f in fields(SmemMap)} == {*sizes, "end"}
+    return [(name, getattr(m, name), nbytes) for name, nbytes in sizes.items()]
+
+
+@pytest.mark.parametrize("settings", EVERY_SETTING, ids=lambda s: str(astuple_of(s)))
+def test_parts_of_shared_memory_are_aligned_and_do_not_overlap(
+    settings: dict[str, Any],
+) -> None:
+    config = GemmConfig(**settings)
+    parts = sorted((at, nbytes, name) for name, at, nbytes in placed(config) if nbytes)
+    for (at, nbytes, name), (following, _, other) in itertools.pairwise(parts):
+        assert at + nbytes <= following, (name, other)
+    assert parts[-1][0] + parts[-1][1] == config.smem.end <= SMEM_NBYTES
+    for at, _, name in parts:
+        alignment = {"d": 1024, "c": 1024, "a": 1024, "b": 1024, "sfa": 128, "sfb": 128}
+        assert at % alignment.get(name, 16 if name == "clc_response" else 4) == 0, name
+        if name.endswith(("full", "empty")) or name == "load_order":
+            assert at % 8 == 0
+
+
+def astuple_of(settings: dict[str, Any]) -> tuple[Any, ...]:
+    return tuple(settings.values())
+
+
+@pytest.mark.parametrize(
+    "settings", EVERY_SETTING[::7], ids=lambda s: str(astuple_of(s))
+)
+def test_one_stage_more_than_the_most_is_refused(settings: dict[str, Any]) -> None:
+    most = GemmConfig(**settings).most_stages
+    assert GemmConfig(**settings, stages=most).mainloop_stages == most
+    with pytest.raises(ConfigError, match=f"At most {most} stages fit"):
+        GemmConfig(**settings, stages=most + 1)
+
+
+def test_tmem_columns_are_those_of_cutlass_with_one_scale_buffer() -> None:
+    small = GemmConfig(tile_n=64, scale_buffers=1).tmem
+    assert small.accumulators == (0x000, 0x040)
+    assert (small.sfa, small.sfb, small.end) == ((0x080,), (0x090,), 0x0A0)
+    large = GemmConfig(scale_buffers=1).tmem
+    assert large.accumulators == (0x000, 0x080)
+    assert (large.sfa, large.sfb, large.end) == ((0x100,), (0x110,), 0x120)
+
+
+def test_a_second_scale_buffer_lies_behind_the_first() -> None:
+    tmem = GemmConfig().tmem
+    assert (tmem.sfa, tmem.sfb, tmem.end) == ((256, 288), (272, 304), 320)
+
+
+def test_the_descriptors_hold_the_fields_of_the_text() -> None:
+    """128-byte swizzle, groups of 8 rows 1024 bytes apart; scales: none, 128 bytes."""
+    word = operand_descriptor(0x4400)
+    assert word == 0x440 | 1 << 16 | 64 << 32 | 1 << 46 | 2 << 61
+    assert scale_descriptor(0x2C400) == 0x2C40 | 1 << 16 | 8 << 32 | 1 << 46
+
+
+@pytest.mark.parametrize(
+    ("tile_n", "scale_format", "idesc"),
+    [
+        (128, ScaleFormat.UE4M3, 1 << 7 | 1 << 10 | 16 << 17 | 1 << 27),
+        (64, ScaleFormat.UE8M0, 1 << 7 | 1 << 10 | 8 << 17 | 1 << 23 | 1 << 27),
+    ],
+)
+def test_the_instruction_descriptor_has_shape_and_types(
+    tile_n: int, scale_format: ScaleFormat, idesc: int
+) -> None:
+    assert GemmConfig(tile_n=tile_n).idesc(scale_format) == idesc
+
+
+def test_the_clc_consumers_are_the_warps_that_read_answers() -> None:
+    assert GemmConfig().clc_consumers == 224
+    assert GemmConfig(c_format="f32").clc_consumers == 224
+    assert GemmConfig(c_format="f32", beta=1.0).clc_consumers == 256
+
+
+@pytest.mark.parametrize(
+    ("settings", "rule"),
+    [
+        ({"tile_n": 96}, "tile_n=96: this kernel takes one of 64, 128"),
+        ({"tile_n": 128.0}, "tile_n=128.0: this kernel takes"),
+        ({"tile_n": True}, "tile_n=True"),
+        ({"d_format": "fp8"}, "one of f32, bf16, f16, nvfp4"),
+        ({"c_format": "nvfp4"}, "one of None, f32, bf16, f16"),
+        ({"activation": "tanh"}, "one of None, relu, gelu, silu"),
+        ({"activation": ["relu"]}, "one of None, relu, gelu, silu"),
+        ({"scheduler": "stream-k"}, "one of clc, static"),
+        ({"raster": "z"}, "one of m, n"),
+        ({"scale_buffers": 3}, "one of 1, 2"),
+        ({"bias": "yes"}, "bias='yes'"),
+        ({"sfd_format": "ue4m3"}, "ScaleFormat.UE4M3 or ScaleFormat.UE8M0"),
+        ({"stages": 1}, "stages=1: the ring needs at least 2; 5 fit"),
+        ({"stages": -3}, "stages=-3: the ring needs at least 2"),
+        ({"stages": 2.5}, "stages=2.5: an integer"),
+        ({"stages": "4"}, "stages='4': an integer"),
+        ({"stages": True}, "stages=True: an integer"),
+        ({"stages": 20}, "At most 5 stages fit"),
+        ({"c_stages": 0}, "c_stages=0: an integer of at least 1"),
+        ({"d_stages": 0}, "d_stages=0"),
+        ({"clc_stages": "2"}, "clc_stages='2'"),
+        ({"accumulator_stages": 0}, "accumulator_stages=0"),
+        ({"d_stages": 30}, "leaves room for 0 mainloop stages"),
+        ({"clc_stages": 4000}, "a CTA has 232448 bytes"),
+        ({"accumulator_stages": 4}, "need 576 TMEM columns; there are 512"),
+        ({"accumulator_stages": 2**40}, "more than the 512 TMEM columns"),
+        ({"norm_constant": 0}, "norm_constant=0: a positive number"),
+        ({"norm_constant": -1.0}, "norm_constant=-1.0: a positive number"),
+        ({"norm_constant": float("nan")}, "norm_constant=nan"),
+        ({"norm_constant": 1e39}, "finite in float32"),
+        ({"norm_constant": 1e-60}, "norm_constant=1e-60: a positive"),
+        ({"norm_constant": "2"}, "norm_constant='2'"),
+        ({"alpha": float("inf")}, "alpha=inf: a number that is finite"),
+        ({"alpha": "x"}, "alpha='x'"),
+        ({"beta": 1e300, "c_format": "f32"}, "beta="),
+        ({"beta": 1.0}, "beta=1.0 without C; set c_format"),
+    ],
+    ids=str,
+)
+def test_what_does_not_fit_is_refused_with_the_rule(
+    settings: dict[str, Any], rule: str
+) -> None:
+    with pytest.raises(ConfigError) as caught:
+        GemmConfig(**settings)
+    assert rule in str(caught.value)
+    assert isinstance(caught.value, InputError)
+
+
+def test_every_field_is_kept_as_given() -> None:
+    config = GemmConfig(tile_n=64, stages=3, alpha=2, beta=0.5, c_format="f16")
+    assert astuple(config)[0] == 64
+    assert (config.mainloop_stages, config.alpha, config.loads_c) == (3, 2, True)
