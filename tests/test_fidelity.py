@@ -1,0 +1,79 @@
+"""fidelity: every row is complete and its test exists."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from fp4ref.fidelity import NOT_MODELLED, RULES, Evidence, select, shares
+
+ROOT = Path(__file__).parents[1]
+
+
+@cache
+def tests_in(path):
+    tree = ast.parse((ROOT / path).read_text())
+    return {n.name for n in ast.walk(tree) if isinstance(n, ast.FunctionDef)}
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda r: r.checked_by.split("::")[-1])
+def test_the_named_test_exists(rule):
+    path, name = rule.checked_by.split("::")
+    assert name.startswith("test_")
+    assert name in tests_in(path)
+
+
+def test_rows_are_complete_and_differ():
+    assert 60 <= len(RULES) <= 120
+    assert len({(r.operation, r.rule) for r in RULES}) == len(RULES)
+    for rule in RULES:
+        assert all(json.loads(json.dumps(rule.to_dict())).values())
+
+
+def test_nothing_is_killed_by_an_outside_kernel_yet():
+    assert not select(evidence=Evidence.OUTSIDE_KERNEL)
+
+
+def test_a_measurement_names_the_card_and_it_is_no_blackwell_mma():
+    measured = select(evidence=Evidence.MEASURED)
+    assert measured
+    for rule in measured:
+        assert re.search(r"\b(H200|B200)\b", rule.source)
+        assert "tcgen05" not in rule.operation
+
+
+def test_mma_arithmetic_says_that_it_is_a_model():
+    rules = select(operation="tcgen05.mma arithmetic")
+    assert len(rules) >= 8
+    for rule in rules:
+        if rule.evidence is not Evidence.ASSUMED:
+            assert rule.evidence is Evidence.PUBLISHED_MODEL
+            assert "MMA-Sim model" in rule.source
+            assert "not measured here on a Blackwell card" in rule.source
+
+
+def test_shares_add_up():
+    assert sum(shares().values()) == pytest.approx(1)
+    assert list(shares()) == list(Evidence)
+    assert shares()[Evidence.DOCUMENTED] > 0.3
+
+
+def test_select_filters_by_both():
+    assert select() == list(RULES)
+    for rule in select(operation="mbarrier", evidence=Evidence.ASSUMED):
+        assert "mbarrier" in rule.operation
+        assert rule.evidence is Evidence.ASSUMED
+
+
+def test_refusals_are_named():
+    assert len({(r.operation, r.what) for r in NOT_MODELLED}) == len(NOT_MODELLED)
+    operations = {r.operation for r in NOT_MODELLED}
+    for word in ("cta_group::2", "tcgen05.cp", "tcgen05.shift", "im2col"):
+        assert any(
+            word in o or any(word in r.what for r in NOT_MODELLED) for o in operations
+        )
