@@ -1,8 +1,9 @@
 """cutlass: other people's programs, unmodified, with the emulated machine as their GPU.
 
-Reading order: `toolchain` builds a program and its PTX from installed packages,
-`entries` reads the kernels' parameters, `cudart` answers the program's CUDA calls,
-`program` runs it, `examples` knows the programs and their verdicts.
+Reading order: `toolchain` builds a program and its PTX from installed packages and
+keeps them in `cache`, `entries` reads the kernels' parameters, `cudart` answers the
+program's CUDA calls, `program` runs it, `examples` knows the programs and their
+verdicts.
 """
 
 from fp4ref.cutlass.cudart import Copy as Copy

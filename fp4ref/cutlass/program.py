@@ -6,7 +6,6 @@ real CUDA runtime; two pipes carry requests and answers; what it prints goes to 
 
 from __future__ import annotations
 
-import fcntl
 import os
 import re
 import select
@@ -22,7 +21,7 @@ from fp4ref.cutlass.cudart import HEADER, Op, Runtime
 from fp4ref.errors import InputError, NotModelled
 
 PIPE_NBYTES = 1 << 20
-"""Copies of megabytes go through a pipe; its usual 64 KiB halve their speed."""
+"""Copies of megabytes go through a pipe; its usual 64 KiB make them a third slower."""
 
 _CUDA_SYMBOL = re.compile(r"_*cu(?:da)?[A-Z]\w*$")
 
@@ -112,6 +111,8 @@ def run_program(
     InputError
         A hook of the caller cannot be used.
     """
+    import fcntl  # absent on Windows, where nothing of this can be built
+
     check_symbols(program, library)
     start = time.monotonic()
     from_child, child_out = os.pipe()

@@ -1,24 +1,23 @@
 """toolchain: find nvcc and CUTLASS's sources, build a program once, keep it.
 
 Both come as Python packages. nvcc makes the program and the PTX of its kernels in one
-run, so that their names agree; they are kept in a folder named by a hash of the source
-file, the flags and every version that has a part in the result.
+run, so that their names agree. They are kept for as long as the source file, the flags
+and every version that has a part in the result stay the same.
 """
 
 from __future__ import annotations
 
-import hashlib
 import os
 import shutil
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import metadata, resources
 from pathlib import Path
 
+from fp4ref.cutlass.cache import cached
 from fp4ref.errors import InputError
 
 Progress = Callable[[str], None]
@@ -157,14 +156,6 @@ def _installed(package: str, part: str) -> Path:
     raise InputError(f"{package} is installed, but has no {part}; run: {INSTALL}")
 
 
-def cache_folder() -> Path:
-    """Return the folder of built programs: FP4REF_CACHE, or the user's cache."""
-    if own := os.environ.get("FP4REF_CACHE"):
-        return Path(own)
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "fp4ref"
-
-
 def build(
     tools: Toolchain,
     source: Path,
@@ -203,7 +194,7 @@ def build(
         say(f"nvcc {tools.release}: {time.monotonic() - start:.0f} s")
 
     parts = [source.read_bytes(), *(f.encode() for f in (*NVCC_FLAGS, *flags))]
-    found = _cached(source.stem, [*parts, *_versions(tools)], make)
+    found = cached(source.stem, [*parts, *_versions(tools)], make)
     return Build(found / "program", found / "kernels.ptx")
 
 
@@ -227,39 +218,11 @@ def build_stand_in(tools: Toolchain) -> Path:
         )
 
     parts = [text.encode(), *(f.encode() for f in STAND_IN_FLAGS)]
-    return _cached("cudart", [*parts, *_versions(tools)], make) / name
+    return cached("cudart", [*parts, *_versions(tools)], make) / name
 
 
 def _versions(tools: Toolchain) -> list[bytes]:
     return [v.encode() for v in tools.versions]
-
-
-def _cached(name: str, parts: Sequence[bytes], make: Callable[[Path], None]) -> Path:
-    """Return the folder for `parts`; let `make` fill it if there is none.
-
-    It appears whole or not at all, and two processes do not build it twice.
-    """
-    import fcntl  # Linux only, like all that is built here
-
-    digest = hashlib.sha256()
-    for part in parts:
-        digest.update(len(part).to_bytes(8, "little") + part)
-    root = cache_folder() / "cutlass"
-    folder = root / f"{name}-{digest.hexdigest()[:16]}"
-    if folder.exists():
-        return folder
-    root.mkdir(parents=True, exist_ok=True)
-    with (root / f"{folder.name}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if folder.exists():
-            return folder
-        new = Path(tempfile.mkdtemp(prefix=f"{name}-", suffix=".part", dir=root))
-        try:
-            make(new)
-            new.rename(folder)
-        finally:
-            shutil.rmtree(new, ignore_errors=True)
-    return folder
 
 
 def _compile(what: str, command: Sequence[str]) -> None:

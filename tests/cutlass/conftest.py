@@ -24,6 +24,12 @@ from fp4ref.hardware.machine import Machine
 RunHost = Callable[..., tuple[Ended, Runtime]]
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if "tools" in getattr(item, "fixturenames", ()):
+            item.add_marker("outside")
+
+
 @pytest.fixture(scope="session")
 def tools() -> Toolchain:
     if sys.platform != "linux":

@@ -185,6 +185,27 @@ def test_the_example_refuses_a_shape_it_cannot_run(example_72b):
     assert "Got cutlass error" in result.output
 
 
+@pytest.mark.soak
+@pytest.mark.parametrize(
+    ("name", "threads", "smem_nbytes", "params_nbytes"),
+    [
+        ("81", 384, 199_680, 2048),
+        ("tutorial-01", 128, 49_280, 120),
+        ("tutorial-02", 128, 49_280, 648),
+    ],
+)
+def test_other_examples_reach_their_launch(
+    tools, name, threads, smem_nbytes, params_nbytes
+):
+    result = run_example(name, 128, 256, 128, launch=lambda *args: None)
+    assert not result.passed
+    assert result.fault is None
+    launch = result.launches[-1]
+    assert launch.block == (threads, 1, 1)
+    assert (launch.smem_nbytes, len(launch.params)) == (smem_nbytes, params_nbytes)
+    assert "ailed" in result.output
+
+
 def test_an_unknown_example_is_refused():
     with pytest.raises(InputError, match="no CUTLASS example '99'; known: 72b, 81"):
         find_example("99")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from importlib import metadata
-from pathlib import Path
 
 import pytest
 
@@ -37,17 +36,6 @@ def test_another_system_is_refused(monkeypatch):
     monkeypatch.setattr(toolchain.sys, "platform", "win32")
     with pytest.raises(InputError, match="needs Linux, and this is win32"):
         toolchain.find_toolchain()
-
-
-def test_the_cache_is_the_users_unless_said_otherwise(monkeypatch, tmp_path):
-    monkeypatch.delenv("FP4REF_CACHE", raising=False)
-    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
-    monkeypatch.setattr(Path, "home", lambda: tmp_path)
-    assert toolchain.cache_folder() == tmp_path / ".cache" / "fp4ref"
-    monkeypatch.setenv("XDG_CACHE_HOME", "/cache")
-    assert toolchain.cache_folder() == Path("/cache/fp4ref")
-    monkeypatch.setenv("FP4REF_CACHE", "/mine")
-    assert toolchain.cache_folder() == Path("/mine")
 
 
 def test_the_parts_are_where_the_packages_put_them(tools):
