@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[1]
 
 
 @cache
-def tests_in(path):
+def names_in(path):
     tree = ast.parse((ROOT / path).read_text())
     return {n.name for n in ast.walk(tree) if isinstance(n, ast.FunctionDef)}
 
@@ -25,7 +25,7 @@ def tests_in(path):
 def test_the_named_test_exists(rule):
     path, name = rule.checked_by.split("::")
     assert name.startswith("test_")
-    assert name in tests_in(path)
+    assert name in names_in(path)
 
 
 def test_rows_are_complete_and_differ():
@@ -70,7 +70,7 @@ def test_select_filters_by_both():
         assert rule.evidence is Evidence.ASSUMED
 
 
-def test_refusals_are_named():
+def test_gaps_are_named():
     assert len({(r.operation, r.what) for r in NOT_MODELLED}) == len(NOT_MODELLED)
     operations = {r.operation for r in NOT_MODELLED}
     for word in ("cta_group::2", "tcgen05.cp", "tcgen05.shift", "im2col"):
