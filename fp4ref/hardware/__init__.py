@@ -3,6 +3,7 @@
 Shared addresses, TMEM addresses, 64-bit descriptors, 32-bit idesc and tensor maps are
 all that a kernel passes in, so that compiled PTX can drive the same machine. One module
 is one unit: `gmem`, `smem`, `mbarrier`, `named_barrier`, `tma` (with `tensor_map`),
-`tmem`, `tcgen05`, `clc`, `cluster`; `sm` holds CTAs and warps, `machine` runs them,
-`schedule` decides the order.
+`tmem` (on `tensor_memory`), `tcgen05` (with `instr_descriptor`), `clc`, `cluster`. `sm`
+holds CTAs and warps, `machine` runs them, `launch` checks grids, `in_flight` knows
+asynchronous operations, and `schedule` decides the order.
 """

@@ -16,7 +16,6 @@ from typing import Any, Literal
 
 from fp4ref.errors import (
     DeadlockError,
-    ExitFault,
     InputError,
     LaunchFault,
     ReadWhileInFlight,
@@ -24,6 +23,7 @@ from fp4ref.errors import (
 from fp4ref.hardware.gmem import GlobalMemory
 from fp4ref.hardware.in_flight import AsyncOp as AsyncOp
 from fp4ref.hardware.in_flight import closure, find_conflict
+from fp4ref.hardware.launch import check_exit, check_launch, check_roles, origins
 from fp4ref.hardware.memory import Memory
 from fp4ref.hardware.schedule import Eager, Schedule
 from fp4ref.hardware.sm import Cluster, Cta, Dim3, Kernel, Sm, Warp, caller, source_line
@@ -31,10 +31,6 @@ from fp4ref.hardware.smem import NBYTES
 from fp4ref.trace import Range, Recorder
 
 Ordering = Literal["ptx", "shipped"]
-
-
-MAX_WARPS = 32
-"""Warps of one CTA: 1,024 threads."""
 
 
 class Machine:
@@ -248,8 +244,14 @@ class Machine:
         DeadlockError
             No warp can run and nothing is in flight.
         """
-        self._check_launch(grid, cluster, smem_nbytes)
-        self.pending = _origins(grid, cluster, only)
+        if self._faulted:
+            raise LaunchFault(
+                "launch on a machine whose last launch ended in a fault",
+                rule="a fault is sticky: warps and work in flight are left over",
+                remedy="make a new Machine",
+            )
+        check_launch(grid, cluster, smem_nbytes, len(self.sms))
+        self.pending = origins(grid, cluster, only)
         self.dependents_launched = False
         self._attach_recorder()
         for sm in self.sms:
@@ -262,30 +264,6 @@ class Machine:
             if self.pending:
                 self._start(kernel, grid, cluster)
         self._faulted = False
-
-    def _check_launch(self, grid: Dim3, cluster: Dim3, smem_nbytes: int) -> None:
-        """Raise `LaunchFault` for a launch that the machine cannot start."""
-        size = cluster[0] * cluster[1] * cluster[2]
-        if self._faulted:
-            raise LaunchFault(
-                "launch on a machine whose last launch ended in a fault",
-                rule="a fault is sticky: warps and work in flight are left over",
-                remedy="make a new Machine",
-            )
-        if not 0 <= smem_nbytes <= NBYTES:
-            raise LaunchFault(
-                f"{smem_nbytes} bytes of dynamic shared memory",
-                rule=f"a CTA has at most {NBYTES} bytes (227 KB)",
-                remedy="use fewer stages or smaller tiles",
-            )
-        extents = zip(grid, cluster, strict=True)
-        if any(g < 1 or c < 1 or g % c for g, c in extents) or size > len(self.sms):
-            raise LaunchFault(
-                f"grid {grid} with clusters of {cluster} on {len(self.sms)} SMs",
-                rule="the grid is a multiple of the cluster, and a cluster needs one "
-                "SM for each of its CTAs",
-                remedy="pad the grid, or emulate more SMs",
-            )
 
     def _attach_recorder(self) -> None:
         """Give the memories the recorder, and the recorder their bytes."""
@@ -318,13 +296,7 @@ class Machine:
             for cta in cluster.ctas:
                 self.count("cta")
                 roles = kernel(cta)
-                if not 1 <= len(roles) <= MAX_WARPS:
-                    raise LaunchFault(
-                        f"a CTA of {len(roles)} warps",
-                        who=f"cta {cta.ctaid}",
-                        rule=f"a CTA has 1 to {MAX_WARPS} warps",
-                        remedy="return one role for each warp",
-                    )
+                check_roles(cta, roles)
                 for index, role in enumerate(roles):
                     warp = Warp(cta, index)
                     warp.body = role(warp)
@@ -375,7 +347,7 @@ class Machine:
             if cta is None or not all(c.finished for c in cta.cluster.ctas):
                 continue
             mine = [op for op in self.in_flight if op.warp.cta is cta]
-            _check_exit(cta, mine)
+            check_exit(cta, mine)
             if not mine:
                 sm.cta = None
 
@@ -392,55 +364,6 @@ class Machine:
             rule="every wait needs an arrival that will come",
             remedy="compare the missing arrivals and bytes with what the releasing "
             "agents do",
-        )
-
-
-def _origins(grid: Dim3, cluster: Dim3, only: Iterable[Dim3] | None) -> deque[Dim3]:
-    """First CTA of each cluster to launch, x fastest."""
-    counts = [g // c for g, c in zip(grid, cluster, strict=True)]
-    origins = [
-        (x * cluster[0], y * cluster[1], z * cluster[2])
-        for z, y, x in product(*(range(count) for count in counts[::-1]))
-    ]
-    if only is None:
-        return deque(origins)
-    wanted = set(only)
-    if unknown := wanted.difference(origins):
-        raise LaunchFault(
-            f"only={sorted(unknown)} of grid {grid} with clusters of {cluster}",
-            rule="each entry is the first CTA of a cluster of the grid",
-            remedy="name CTAs inside the grid",
-        )
-    return deque(o for o in origins if o in wanted)
-
-
-def _check_exit(cta: Cta, in_flight: Iterable[AsyncOp]) -> None:
-    """Raise `ExitFault` for what a CTA must not leave behind."""
-    who = f"cta {cta.ctaid}"
-    for op in in_flight:
-        if not op.survives_exit:
-            raise ExitFault(
-                f"{op.operation} is in flight when its CTA exits",
-                who=op.warp.who,
-                where=op.source,
-                rule="shared memory and TMEM are gone after exit",
-                remedy="wait for it before the warps return",
-            )
-    for address, tx_count in cta.mbarriers.unbalanced():
-        raise ExitFault(
-            f"an mbarrier has tx-count {tx_count} at exit",
-            who=who,
-            where=cta.smem.describe(address),
-            rule="the bytes that a phase expects are those that its copies bring",
-            remedy="expect what this CTA receives, also from its peers",
-        )
-    if cta.tmem.allocated:
-        raise ExitFault(
-            f"{cta.tmem.allocated} TMEM columns are allocated at exit",
-            who=who,
-            where=cta.tmem.space,
-            rule="all TMEM is freed before exit [PTX: tcgen05.alloc]",
-            remedy="execute tcgen05.dealloc by a whole warp",
         )
 
 

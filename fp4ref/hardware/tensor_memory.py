@@ -1,10 +1,13 @@
-"""tensor_memory: the cells of one SM's TMEM, and which columns are allocated.
+"""tensor_memory: the cells of one SM, their allocation, and the shapes that reach them.
 
 An address is ``lane << 16 | column``. In traces and ranges one 32-bit cell is the four
 bytes from ``lane * 2048 + column * 4``.
 """
 
 from __future__ import annotations
+
+from functools import lru_cache
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +25,16 @@ SLOT_COLUMNS = 32
 
 SF_ID_MASK = 3 << 30
 """Bits of a scale address where CUTLASS keeps the scale-factor id."""
+
+
+Shape = Literal["32x32b", "16x64b", "16x128b", "16x256b", "16x32bx2"]
+MAX_REPEAT: dict[str, int] = {
+    "32x32b": 128,
+    "16x64b": 128,
+    "16x128b": 64,
+    "16x256b": 32,
+    "16x32bx2": 128,
+}
 
 
 def address(lane: int, column: int) -> int:
@@ -90,3 +103,32 @@ class TensorMemory(Memory):
         super().forget()
         self.relinquished = False
         self.last_size = COLUMNS
+
+
+@lru_cache(maxsize=64)
+def fragment(
+    shape: Shape, repeat: int, half_split: int = 0
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Lane and column offset of every register, each shape (32 threads, registers).
+
+    Source: PTX, data movement shapes; CUTLASS ``copy_traits_sm100.hpp``. `half_split`
+    is the column offset of the second access of 16x32bx2.
+    """
+    t = np.arange(32)[:, None]
+    r = np.arange(repeat)[None, :]
+    lane: NDArray[np.int64]
+    column: NDArray[np.int64]
+    if shape == "32x32b":
+        lane, column = t + 0 * r, r + 0 * t
+    elif shape == "16x64b":
+        lane, column = t // 4 + 8 * (t % 2) + 0 * r, t // 2 % 2 + 2 * r
+    elif shape == "16x32bx2":
+        lane, column = t % 16 + 0 * r, r + half_split * (t // 16)
+    elif shape == "16x128b":
+        r = np.arange(2 * repeat)[None, :]
+        lane, column = t // 4 + 8 * (r % 2), t % 4 + 4 * (r // 2)
+    else:
+        r = np.arange(4 * repeat)[None, :]
+        lane = t // 4 + 8 * (r // 2 % 2)
+        column = 2 * (t % 4) + r % 2 + 8 * (r // 4)
+    return lane, column

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,25 +27,19 @@ from fp4ref.hardware.tensor_memory import CELL_NBYTES as CELL_NBYTES
 from fp4ref.hardware.tensor_memory import COLUMNS as COLUMNS
 from fp4ref.hardware.tensor_memory import LANE_NBYTES as LANE_NBYTES
 from fp4ref.hardware.tensor_memory import LANES as LANES
+from fp4ref.hardware.tensor_memory import MAX_REPEAT as MAX_REPEAT
 from fp4ref.hardware.tensor_memory import SF_ID_MASK as SF_ID_MASK
 from fp4ref.hardware.tensor_memory import SLOT_COLUMNS as SLOT_COLUMNS
+from fp4ref.hardware.tensor_memory import Shape as Shape
 from fp4ref.hardware.tensor_memory import TensorMemory as TensorMemory
 from fp4ref.hardware.tensor_memory import address as address
+from fp4ref.hardware.tensor_memory import fragment as fragment
 from fp4ref.hardware.tensor_memory import lane_column as lane_column
 from fp4ref.trace import Range
 
 if TYPE_CHECKING:
     from fp4ref.hardware.machine import AsyncOp
     from fp4ref.hardware.sm import Blocked, Warp
-
-Shape = Literal["32x32b", "16x64b", "16x128b", "16x256b", "16x32bx2"]
-MAX_REPEAT: dict[str, int] = {
-    "32x32b": 128,
-    "16x64b": 128,
-    "16x128b": 64,
-    "16x256b": 32,
-    "16x32bx2": 128,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,35 +154,6 @@ def relinquish_alloc_permit(warp: Warp) -> None:
     """``tcgen05.relinquish_alloc_permit``: no more allocations. Frame 8.2."""
     warp.tmem.relinquished = True
     warp.record("tcgen05.relinquish_alloc_permit", {})
-
-
-@lru_cache(maxsize=64)
-def fragment(
-    shape: Shape, repeat: int, half_split: int = 0
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Lane and column offset of every register, each shape (32 threads, registers).
-
-    Source: PTX, data movement shapes; CUTLASS ``copy_traits_sm100.hpp``. `half_split`
-    is the column offset of the second access of 16x32bx2.
-    """
-    t = np.arange(32)[:, None]
-    r = np.arange(repeat)[None, :]
-    lane: NDArray[np.int64]
-    column: NDArray[np.int64]
-    if shape == "32x32b":
-        lane, column = t + 0 * r, r + 0 * t
-    elif shape == "16x64b":
-        lane, column = t // 4 + 8 * (t % 2) + 0 * r, t // 2 % 2 + 2 * r
-    elif shape == "16x32bx2":
-        lane, column = t % 16 + 0 * r, r + half_split * (t // 16)
-    elif shape == "16x128b":
-        r = np.arange(2 * repeat)[None, :]
-        lane, column = t // 4 + 8 * (r % 2), t % 4 + 4 * (r // 2)
-    else:
-        r = np.arange(4 * repeat)[None, :]
-        lane = t // 4 + 8 * (r // 2 % 2)
-        column = 2 * (t % 4) + r % 2 + 8 * (r // 4)
-    return lane, column
 
 
 class Registers:
