@@ -250,6 +250,12 @@ def compare(a: Run | Trace, b: Run | Trace) -> Comparison:
                 f"the runs have different {name}: {one} and {other}; compare runs of "
                 "one problem"
             )
+    outputs = [t.meta.get("config", {}).get("d_format") for t in traces]
+    if None not in outputs and outputs[0] != outputs[1]:
+        raise InputError(
+            f"the runs have different D: {outputs[0]} and {outputs[1]}; compare runs "
+            "with one output format"
+        )
     events = [hardware_events(t) for t in traces]
     counts: dict[str, int] = {}
     for key, mine in events[0].items():
@@ -312,13 +318,16 @@ def _compare_allocation(traces: list[Trace], name: str) -> Difference | None:
     if not unequal.size:
         return None
     at = int(unequal[0])
-    columns = -(-traces[0].meta["shape"]["n"] // 64) * 4
+    shape = traces[0].meta["shape"]
+    blocks_m, atoms_n = -(-shape["m"] // TILE_M), -(-shape["n"] // 64)
     atom, inside = divmod(at, 512)
-    row = atom // (columns // 4) * 128 + inside // 16 + inside % 16 // 4 * 32
-    column = atom % (columns // 4) * 4 + inside % 4
+    block, atom_n = divmod(atom, atoms_n)
+    batch, block_m = divmod(block, blocks_m)
+    row = block_m * TILE_M + inside // 16 + inside % 16 // 4 * 32
+    column = atom_n * 4 + inside % 4
     values = [f"{data[at]:#04x}" for data in final]
     return Difference(
-        Key(name, row, column * 16, -1, 0),
+        Key(name, row, column * 16, -1, batch),
         f"byte {at}: scale of row {row}, columns {column * 16} to {column * 16 + 15}",
         (values[0], values[1]),
         (None, None),
@@ -338,6 +347,7 @@ def _describe(
         "SFA in TMEM": _scale_in_tmem,
         "SFB in TMEM": _scale_in_tmem,
         "accumulator": _accumulator,
+        "C": _source,
     }.get(a.key.tensor, _plain)
     texts = [decode(traces[i], e, r, c) for i, (e, r, c) in enumerate(pair)]
     return Difference(
@@ -402,12 +412,28 @@ def _accumulator(trace: Trace, e: HardwareEvent, row: int, at: int) -> tuple[str
     )
 
 
+def _source(trace: Trace, e: HardwareEvent, row: int, at: int) -> tuple[str, str]:
+    """One element of C, in a swizzled stage."""
+    operands: Mapping[str, Any] = e.event.operands
+    nbytes = operands["bits"] // 8
+    base = operands["smem"] & 0xFFFFFF
+    swizzle = SwizzleMode(operands["swizzle"]).swizzle
+    byte = swizzle(base + at) - base
+    tile_row, column = divmod(byte // nbytes, operands["box"][0])
+    first = at // nbytes * nbytes
+    bits = int.from_bytes(e.data[row, first : first + nbytes].tobytes(), "little")
+    return (
+        f"row {e.key.m + tile_row}, column {e.key.n + column}",
+        f"{bits:#0{2 * nbytes + 2}x}",
+    )
+
+
 def _plain(trace: Trace, e: HardwareEvent, row: int, at: int) -> tuple[str, str]:
-    """Bytes of C or D, in the order of the event."""
+    """Bytes of D, in the order of the event."""
     bits = e.event.operands["bits"]
     where = f"byte {at}"
     for written in e.event.writes:
-        if at < written.size and e.key.tensor != "C":
+        if at < written.size:
             tile_row, byte = divmod(at, written.nbytes)
             column = e.key.n + byte * 8 // bits
             where = f"row {e.key.m + tile_row}, column {column}"

@@ -118,7 +118,11 @@ def run(
                 f"{name} is a {type(q).__name__}; pass a BlockScaled, for example from "
                 "fp4ref.quantize"
             )
-    config = config or GemmConfig()
+    config = GemmConfig() if config is None else config
+    _check_options(config, c, bias, sms, tiles)
+    seed: object = schedule
+    if isinstance(seed, np.integer):
+        schedule = int(seed)
     recorder = Recorder() if trace else None
     machine = Machine(sms, make_schedule(schedule), ordering, recorder)
     if c is not None and c.dtype == ml_dtypes.bfloat16:
@@ -148,6 +152,27 @@ def run(
         config,
         meta,
     )
+
+
+def _check_options(
+    config: object, c: object, bias: object, sms: object, tiles: object
+) -> None:
+    """Raise `InputError` for an argument of the wrong type."""
+    if not isinstance(config, GemmConfig):
+        raise InputError(
+            f"config is a {type(config).__name__}; pass a GemmConfig, for example "
+            "GemmConfig(d_format='bf16')"
+        )
+    for name, array in (("C", c), ("bias", bias)):
+        if array is not None and not isinstance(array, np.ndarray):
+            raise InputError(
+                f"{name} is a {type(array).__name__}; pass a NumPy array of the type "
+                "that the configuration names"
+            )
+    if isinstance(sms, bool) or not isinstance(sms, int | np.integer):
+        raise InputError(f"sms={sms!r}: a whole number of SMs, at least 1")
+    if tiles is not None and not isinstance(tiles, Iterable):
+        raise InputError(f"tiles={tiles!r}: a list of (m, n) or (m, n, batch) tiles")
 
 
 def _reporter(progress: Progress, total: int) -> Callable[[Machine], None]:

@@ -91,6 +91,8 @@ def epilogue_warp(warp: Warp, storage: SharedStorage) -> Generator[Blocked, None
         while work.valid:
             next_work = yield from scheduler.fetch_next_work()
             yield from finish_tile(epilogue, work)
+            if epilogue.issues_stores:
+                warp.machine.count("tile")
             work = next_work
     if epilogue.issues_stores:
         yield from cleanup.store_tail(warp)

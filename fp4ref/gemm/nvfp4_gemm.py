@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -181,11 +182,15 @@ class GemmProblem:
 
     def _ctaid(self, tile: tuple[int, ...]) -> tuple[int, int, int]:
         grid = self.params.grid
-        m, n, batch = (*tile, 0)[:3] if len(tile) in (2, 3) else (-1, -1, -1)
+        try:
+            at = tuple(index(i) for i in tile)
+        except TypeError:
+            at = ()
+        m, n, batch = (*at, 0)[:3] if len(at) in (2, 3) else (-1, -1, -1)
         inside = 0 <= m < grid.tiles_m and 0 <= n < grid.tiles_n
         if not inside or not 0 <= batch < grid.batches:
             raise InputError(
-                f"tile {tuple(tile)}: give (m, n) or (m, n, batch) inside "
+                f"tile {tile!r}: give (m, n) or (m, n, batch) inside "
                 f"{grid.tiles_m} x {grid.tiles_n} tiles and {grid.batches} batches"
             )
         return grid.ctaid(m, n, batch)
@@ -256,9 +261,15 @@ def _sizes(a: BlockScaled, b: BlockScaled) -> tuple[int, int, int, int]:
 def _alpha(a: BlockScaled, b: BlockScaled, config: GemmConfig) -> float:
     if config.alpha is not None:
         return float(np.float32(config.alpha))
-    return float(
-        np.float32(1.0 / (float(a.global_scale or 1) * float(b.global_scale or 1)))
-    )
+    product = float(a.global_scale or 1) * float(b.global_scale or 1)
+    with np.errstate(over="ignore"):
+        alpha = float(np.float32(1.0 / product)) if product else float("inf")
+    if alpha == float("inf"):
+        raise InputError(
+            f"global scales {a.global_scale} and {b.global_scale}: alpha, 1 over their "
+            "product, is infinite in float32; set config.alpha"
+        )
+    return alpha
 
 
 _C_DTYPE = {"f32": np.float32, "bf16": np.uint16, "f16": np.float16}
