@@ -187,15 +187,18 @@ class Reference:
 
     @cached_property
     def mmas(self) -> dict[int, list[Event]]:
-        return {sm: self.numbered(sm, _landed("tcgen05.mma")) for sm in self.tiles}
+        return {sm: self._issued(sm, "tcgen05.mma") for sm in self.tiles}
 
     @cached_property
     def copies(self) -> dict[int, list[Event]]:
-        """In order of issue: copies may land in any order."""
-        return {
-            sm: sorted(self.numbered(sm, _landed("tcgen05.cp")), key=lambda e: e.issued)
-            for sm in self.tiles
-        }
+        return {sm: self._issued(sm, "tcgen05.cp") for sm in self.tiles}
+
+    def _issued(self, sm: int, operation: str) -> list[Event]:
+        """Landings of one operation, in order of issue: some may overtake others."""
+        landed = self.numbered(
+            sm, lambda e: e.kind == "land" and e.operation == operation
+        )
+        return sorted(landed, key=lambda e: e.issued)
 
     def uses(self, space: str, address: int, since: int) -> list[Event]:
         """Events from `since` on that read or wrote the byte, in order."""
@@ -204,10 +207,6 @@ class Reference:
             for e in self.events[since:]
             if any(_holds(r, space, address) for r in (*e.reads, *e.writes))
         ]
-
-
-def _landed(operation: str) -> Callable[[Event], bool]:
-    return lambda e: e.kind == "land" and e.operation == operation
 
 
 def _holds(where: Any, space: str, address: int) -> bool:
