@@ -1,13 +1,30 @@
 """ptx: compiled code. Parse PTX and run it, instruction by instruction, on `hardware`.
 
-`parser` reads text, `program` lays one entry out as a list of instructions with its
-control flow, `registry` lists which instruction is translated by what (`alu`, `memory`,
-`units`), `state` holds a warp's registers, and `executor` runs. It knows nothing of
-`gemm`: any kernel that uses modelled instructions can run.
+It knows nothing of `gemm`: any kernel that uses modelled instructions can run.
+
+- Text: `syntax`, `tokens`, `statements`, `parser`; `program` adds control flow.
+- Running: `state` (a warp's registers), `operands`, `special_registers`, `spaces`
+  (memory), `loader` (addresses), `registry` (which function translates which
+  instruction), `executor`.
+- Instructions: `integer`, `floating`, `approximate`, `conversion`, `moves`, `memory`,
+  `atomics`, `matrices`, `lanes`, `control`; hardware units: `mbarriers` (with
+  `spin_loops`), `barriers`, `tma`, `tcgen05`, `clc`.
 """
 
+from fp4ref.ptx.control import KernelTrap
 from fp4ref.ptx.executor import launch
 from fp4ref.ptx.parser import parse
 from fp4ref.ptx.program import Program
+from fp4ref.ptx.state import IssueFault, PartialWarp, UndefinedRegister
+from fp4ref.ptx.syntax import PtxError
 
-__all__ = ["Program", "launch", "parse"]
+__all__ = [
+    "IssueFault",
+    "KernelTrap",
+    "PartialWarp",
+    "Program",
+    "PtxError",
+    "UndefinedRegister",
+    "launch",
+    "parse",
+]

@@ -2,7 +2,8 @@
 
 A warp executes one instruction at a time for all its active lanes. When a branch splits
 them, each side runs in turn until both meet at the immediate post-dominator. A warp
-suspends where the hardware would block it; the machine's schedule does the rest.
+suspends where the hardware would block it, and in a loop that nothing but another warp
+can end; the machine's schedule does the rest.
 """
 
 from __future__ import annotations
@@ -11,44 +12,47 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
-from fp4ref.errors import HardwareFault, InputError
 from fp4ref.hardware.machine import Machine
 from fp4ref.hardware.sm import Body, Cta, Dim3, Role, Warp
-from fp4ref.hardware.smem import BASE as SMEM_BASE
-from fp4ref.ptx import alu, memory, units  # noqa: F401  they register instructions
-from fp4ref.ptx.parser import Variable
+from fp4ref.ptx import (  # noqa: F401  they register instructions
+    atomics,
+    barriers,
+    clc,
+    control,
+    conversion,
+    floating,
+    integer,
+    lanes,
+    matrices,
+    mbarriers,
+    memory,
+    moves,
+    tma,
+)
+from fp4ref.ptx.loader import load
 from fp4ref.ptx.program import Program
 from fp4ref.ptx.registry import Step, translate
 from fp4ref.ptx.state import (
-    FULL,
     LANES,
     LaunchContext,
+    PartialWarp,
     WarpState,
     lanes_to_mask,
     mask_to_lanes,
 )
+from fp4ref.ptx.tcgen05 import settle
 
 
-class UndefinedRegister(HardwareFault):
-    """An address, a stored value or a branch depends on a register never written."""
-
-
-class KernelTrap(HardwareFault):
-    """The kernel stopped itself: a failed assertion, ``trap`` or ``brkpt``."""
-
-
-class PartialWarp(HardwareFault):
-    """An instruction that needs the whole warp was executed by a part of it."""
-
-
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Path:
-    """Lanes that run from `pc` until `meet`."""
+    """Lanes that run from `pc` until `meet`, where they join the path `into`."""
 
     pc: int
     mask: int
     meet: int
+    into: _Path | None
 
 
 def launch(
@@ -85,57 +89,18 @@ def launch(
     HardwareFault
         The kernel did something wrong.
     """
-    if len(params) < program.param_nbytes:
-        raise InputError(
-            f"{len(params)} parameter bytes; {program.entry.name[:60]} takes "
-            f"{program.param_nbytes}"
-        )
-    threads = block[0] * block[1] * block[2]
-    if not 1 <= threads <= 1024:
-        raise InputError(f"block {block}: 1 to 1,024 threads are possible")
-    context = _context(machine, program, params, block, smem_nbytes)
+    context = load(machine, program, params, block, smem_nbytes)
     steps = translate(context)
+    threads = block[0] * block[1] * block[2]
 
     def kernel(cta: Cta) -> Sequence[Role]:
         return [_role(context, steps, threads) for _ in range(-(-threads // LANES))]
 
-    static = context.smem_nbytes
-    machine.launch(kernel, grid, cluster=cluster, smem_nbytes=static, only=only)
+    total = context.static_nbytes + context.dynamic_nbytes
+    # Around all warps: inside one it would leak into the others at every yield.
+    with np.errstate(all="ignore"):
+        machine.launch(kernel, grid, cluster=cluster, smem_nbytes=total, only=only)
     return context.output
-
-
-def _context(
-    machine: Machine, program: Program, params: bytes, block: Dim3, smem_nbytes: int
-) -> LaunchContext:
-    """Give every variable its address."""
-    addresses: dict[str, int] = dict(program.param_offsets)
-    shared = SMEM_BASE
-    local = 0
-    dynamic: list[Variable] = []
-    for variable in [*program.module.variables, *program.entry.variables]:
-        match variable.space:
-            case "shared" if variable.nbytes == 0:
-                dynamic.append(variable)
-            case "shared":
-                shared = -(-shared // variable.alignment) * variable.alignment
-                addresses[variable.name] = shared
-                shared += variable.nbytes
-            case "local":
-                local = -(-local // variable.alignment) * variable.alignment
-                addresses[variable.name] = local
-                local += variable.nbytes
-            case "global" | "const":
-                data = variable.data or bytes(variable.nbytes)
-                addresses[variable.name] = machine.gmem.upload(
-                    variable.name, np.frombuffer(data, np.uint8)
-                )
-    # Dynamic shared memory starts on 1 KB in practice, whatever the symbol says.
-    if dynamic and shared != SMEM_BASE:
-        shared = -(-shared // 1024) * 1024
-    for variable in dynamic:
-        addresses[variable.name] = shared
-    total = shared - SMEM_BASE + smem_nbytes
-    return LaunchContext(program, params, block, addresses, local, total)
 
 
 def _role(context: LaunchContext, steps: Sequence[Step], threads: int) -> Role:
@@ -148,109 +113,170 @@ def _role(context: LaunchContext, steps: Sequence[Step], threads: int) -> Role:
 
 def _run(state: WarpState, steps: Sequence[Step]) -> Body:
     """Execute until every lane has exited."""
-    program = state.context.program
-    code, meet = program.instructions, program.reconvergence
+    program, context = state.context.program, state.context
     end = len(steps)
-    paths = [_Path(0, state.active, end)]
+    paths = [_Path(0, state.live, end, None)]
+    loops = _Loops(state)
     recording = state.warp.machine.recorder is not None
-    with np.errstate(all="ignore"):
-        while paths:
-            path = paths[-1]
-            pc = path.pc
-            if path.mask == 0 or pc == path.meet or pc >= end:
-                paths.pop()
-                if paths and path.mask and pc < end:
-                    paths[-1].mask |= path.mask
-                    paths[-1].pc = pc
-                continue
-            step = steps[pc]
-            state.pc, state.line = pc, code[pc].line
-            if recording:
-                state.warp.kernel_source = program.source(pc) or f"PTX:{state.line}"
-            _activate(state, step, path.mask)
-            opcode = code[pc].opcode
-            if opcode.startswith("bra"):
-                _branch(state, path, paths, program.target(code[pc]), meet)
-                continue
-            if state.mask and opcode in ("ret", "exit"):
-                for each in paths:
-                    each.mask &= ~state.mask
+    while paths:
+        path = paths[-1]
+        pc = path.pc
+        if path.mask == 0 or pc == path.meet or pc >= end:
+            paths.pop()
+            if path.into is not None:
+                path.into.mask |= path.mask
+            continue
+        step = steps[pc]
+        state.pc, state.line = pc, step.line
+        if recording:
+            state.warp.kernel_source = program.source(pc) or f"PTX:{step.line}"
+        _activate(state, step, path.mask)
+        if step.flow:
+            if step.flow == "bra":
+                going_back = state.mask and step.target <= pc
+                _branch(state, step, path, paths)
+                if going_back and loops.turn(path.mask):
+                    yield from loops.wait()
+            else:
+                path.mask &= ~state.mask
+                state.live &= ~state.mask
                 path.pc = pc + 1
-                continue
-            if state.mask:
-                if state.pending:
-                    _settle(state, step)
-                _check_defined(state, step.must_be_defined)
-                result = step.act(state)
-                if step.blocks and result is not None:
-                    yield from result
-                _define(state, step)
-            path.pc = pc + 1
+            continue
+        path.pc = pc + 1
+        if not state.mask:
+            continue
+        if state.pending:
+            settle(state, step)
+        if step.must_be_defined:
+            state.check_defined(step.must_be_defined, state.mask)
+        if step.effect:
+            context.changes += 1
+            loops.reset()
+        if step.blocks:
+            result = step.act(state)
+            if result is not None:
+                yield from result
+        else:
+            step.act(state)
+        if step.defines:
+            _define(state, step)
 
 
 def _activate(state: WarpState, step: Step, path_mask: int) -> None:
     """Set the executing lanes from the path and the guard."""
     mask = path_mask
     if step.guard >= 0:
-        _check_defined(state, (step.guard,), path_mask)
-        predicate = state.registers[step.guard]
-        mask &= lanes_to_mask(~predicate if step.guard_negated else predicate)
+        if path_mask & ~state.defined[step.guard]:
+            state.check_defined((step.guard,), path_mask)
+        predicate = lanes_to_mask(state.registers[step.guard])
+        mask &= ~predicate if step.guard_negated else predicate
     if mask != state.mask:
         state.mask = mask
         state.lanes = mask_to_lanes(mask)
-    state.active = path_mask
 
 
-def _branch(
-    state: WarpState, path: _Path, paths: list[_Path], target: int, meet: dict[int, int]
-) -> None:
-    """Go on, jump, or split the path."""
+def _branch(state: WarpState, step: Step, path: _Path, paths: list[_Path]) -> None:
+    """Go on, jump, or split the path.
+
+    Raises
+    ------
+    PartialWarp
+        ``bra.uni`` splits it.
+    """
     taken, here = state.mask, path.mask
     if taken == here:
-        path.pc = target
+        path.pc = step.target
     elif taken == 0:
         path.pc += 1
+    elif step.uniform:
+        raise PartialWarp(
+            f"bra.uni taken by {taken.bit_count()} of {here.bit_count()} lanes",
+            who=state.warp.who,
+            where=state.at,
+            rule="the lanes of bra.uni all go the same way [PTX: bra]",
+            remedy="branch without .uni",
+        )
     else:
-        join = meet[path.pc]
         fall_through = path.pc + 1
-        path.mask, path.pc = 0, join
-        paths.append(_Path(fall_through, here & ~taken, join))
-        paths.append(_Path(target, taken, join))
-
-
-def _check_defined(
-    state: WarpState, registers: Iterable[int], mask: int | None = None
-) -> None:
-    wanted = state.mask if mask is None else mask
-    for index in registers:
-        if wanted & ~state.defined[index]:
-            name = list(state.context.index)[index]
-            raise UndefinedRegister(
-                f"{name} is used, but was never written",
-                who=state.warp.who,
-                where=f"PTX line {state.line}",
-                rule="an undefined value may flow, but not into an address, a store or "
-                "a branch",
-                remedy="look for the path on which it is not set",
-            )
+        path.mask, path.pc = 0, step.meet
+        paths.append(_Path(fall_through, here & ~taken, step.meet, path))
+        paths.append(_Path(step.target, taken, step.meet, path))
 
 
 def _define(state: WarpState, step: Step) -> None:
     """Targets are defined where all sources are."""
-    mask = state.mask
-    known = mask
+    mask = known = state.mask
+    defined = state.defined
     for index in step.sources:
-        known &= state.defined[index]
-    for index in step.targets:
-        state.defined[index] = state.defined[index] & ~mask | known
+        known &= defined[index]
+    for index in step.defines:
+        defined[index] = defined[index] & ~mask | known
 
 
-def _settle(state: WarpState, step: Step) -> None:
-    """An instruction uses registers that a tcgen05.ld still has to fill."""
-    for index in (*step.sources, *step.targets):
-        if index in state.pending:
-            units.use_before_wait(state)
-            return
+# -- loops that wait for other warps ---------------------------------------------
+
+_TURNS = 64
+"""Turns of a loop between two looks at the registers."""
 
 
-__all__ = ["FULL", "KernelTrap", "PartialWarp", "UndefinedRegister", "launch"]
+class _Loops:
+    """Finds out that a warp goes round a loop that cannot end by itself.
+
+    If nothing that others see was done between two looks and all registers are the
+    same, the loop waits for another warp, or for work in flight.
+    """
+
+    def __init__(self, state: WarpState) -> None:
+        self.state = state
+        self.turns = 0
+        self.seen: dict[tuple[int, int], list[NDArray[np.generic]]] = {}
+
+    def reset(self) -> None:
+        """Something was done."""
+        self.turns = 0
+        self.seen.clear()
+        self.state.polled = None
+        self.state.insist = False
+
+    def turn(self, mask: int) -> bool:
+        """Count a branch backwards; True if the warp should wait."""
+        self.turns += 1
+        if self.turns % _TURNS:
+            return False
+        now = [register.copy() for register in self.state.registers]
+        before = self.seen.get((self.state.pc, mask))
+        self.seen[self.state.pc, mask] = now
+        return before is not None and all(map(np.array_equal, before, now))
+
+    def wait(self) -> Body:
+        """Suspend until something changes; then no test says false at will."""
+        yield SpinWait(self.state)
+        self.reset()
+        self.state.insist = True
+
+
+class SpinWait:
+    """A warp goes round a loop until something else changes memory."""
+
+    def __init__(self, state: WarpState) -> None:
+        self.state = state
+        self.before = self._look()
+
+    def _look(self) -> tuple[object, ...]:
+        in_flight = self.state.warp.machine.in_flight
+        return self.state.context.changes, *map(id, in_flight)
+
+    def ready(self) -> bool:
+        """Whether anything has changed."""
+        return self._look() != self.before
+
+    def describe(self) -> str:
+        """Where the loop is."""
+        return f"a loop at {self.state.at} that repeats without change"
+
+    def released_by(self) -> str:
+        """It is not known who could."""
+        return "a warp that writes what the loop reads"
+
+
+__all__ = ["launch"]

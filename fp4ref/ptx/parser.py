@@ -1,4 +1,4 @@
-"""parser: PTX text to statements, one entry at a time.
+"""parser: PTX text to a `Module`: variables, and entries with unique names.
 
 PTX statements end at ``;``. Braces nest and open a scope: inline assembly declares its
 own registers and labels, and the same names come back in every block. The parser gives
@@ -8,289 +8,46 @@ Syntax.
 
 from __future__ import annotations
 
-import re
-import struct
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-
-from fp4ref.errors import InputError
-
-
-class PtxError(InputError):
-    """The text is not PTX that can be read; the message has the line."""
-
-
-@dataclass(frozen=True, slots=True)
-class Register:
-    """A register by its unique name; `lowest` is the second of a pair ``d|p``."""
-
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
-class Immediate:
-    """A literal: its bits, and whether it was written as a float of 32 or 64 bits."""
-
-    value: int
-    float_bits: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Symbol:
-    """A variable, parameter, function or label."""
-
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
-class Address:
-    """``[base + offset]``, or ``[base, {coordinates}]`` for tensor operands."""
-
-    base: Register | Symbol | Immediate
-    offset: int = 0
-    coords: Vector | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Vector:
-    """``{a, b, ...}``; None stands for the sink ``_``."""
-
-    items: tuple[Operand | None, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Pair:
-    """``a|b``: two destinations."""
-
-    first: Operand | None
-    second: Operand | None
-
-
-@dataclass(frozen=True, slots=True)
-class Negated:
-    """``!p``."""
-
-    register: Register
-
-
-Operand = Register | Immediate | Symbol | Address | Vector | Pair | Negated
-
-
-@dataclass(frozen=True, slots=True)
-class Location:
-    """A ``.loc``: index in the file table, and line."""
-
-    file: int
-    line: int
-
-
-@dataclass(frozen=True, slots=True)
-class Instruction:
-    """One instruction.
-
-    Attributes
-    ----------
-    opcode
-        With all modifiers, as written.
-    guard
-        (register, negated) of ``@p`` or ``@!p``.
-    line
-        Line of the PTX text, from 1.
-    """
-
-    opcode: str
-    operands: tuple[Operand | None, ...]
-    guard: tuple[Register, bool] | None
-    line: int
-    location: Location | None
-
-
-@dataclass(frozen=True, slots=True)
-class Label:
-    """A label, by its unique name."""
-
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
-class Variable:
-    """A declared variable or parameter.
-
-    Attributes
-    ----------
-    space
-        ``global``, ``const``, ``shared``, ``local`` or ``param``.
-    nbytes
-        0 for an unsized ``extern .shared`` array.
-    """
-
-    name: str
-    space: str
-    nbytes: int
-    alignment: int
-    data: bytes | None = None
-
-
-@dataclass(slots=True)
-class Entry:
-    """One ``.entry``.
-
-    Attributes
-    ----------
-    registers
-        Unique name to type without the dot, for example ``"b32"``.
-    """
-
-    name: str
-    params: list[Variable] = field(default_factory=list)
-    registers: dict[str, str] = field(default_factory=dict)
-    variables: list[Variable] = field(default_factory=list)
-    body: list[Instruction | Label] = field(default_factory=list)
-    directives: dict[str, str] = field(default_factory=dict)
-
-
-@dataclass(slots=True)
-class Module:
-    """A PTX file: version, target, variables and entries."""
-
-    version: str = ""
-    target: str = ""
-    variables: list[Variable] = field(default_factory=list)
-    entries: dict[str, Entry] = field(default_factory=dict)
-    externs: set[str] = field(default_factory=set)
-    files: dict[int, str] = field(default_factory=dict)
-
-
-TYPE_NBYTES = {
-    "pred": 1,
-    **{f"{kind}{bits}": bits // 8 for kind in "bsu" for bits in (8, 16, 32, 64)},
-    "b128": 16,
-    "f16": 2,
-    "f32": 4,
-    "f64": 8,
-    "f16x2": 4,
-    "bf16": 2,
-    "bf16x2": 4,
-}
-
-_TOKEN = re.compile(
-    r"""(?P<string>"(?:[^"\\]|\\.)*")
-    |(?P<name>[.%$A-Za-z_][\w$.]*(?:::[\w$.]+)*)
-    |(?P<float>0[fF][0-9a-fA-F]{8}|0[dD][0-9a-fA-F]{16})
-    |(?P<number>0[xX][0-9a-fA-F]+U?|\d+\.\d+|\d+U?)
-    |(?P<mark>[-+{}\[\]();:,@!|<>=*~?&^/%])""",
-    re.VERBOSE,
+from fp4ref.ptx.statements import StatementParser
+from fp4ref.ptx.syntax import (
+    TYPE_NBYTES,
+    Entry,
+    Label,
+    Location,
+    Module,
+    PtxError,
+    Variable,
 )
 
+_MAX_NBYTES = 1 << 28
+_MAX_REGISTERS = 1 << 18
+_MAX_DEPTH = 64
+"""Beyond any real file; they stop a garbled number from eating all memory."""
 
-@dataclass(frozen=True, slots=True)
-class _Token:
-    text: str
-    kind: str
-    line: int
-
-
-def _tokens(text: str) -> Iterator[_Token]:
-    """Split into tokens; comments vanish."""
-    in_comment = False
-    for number, line in enumerate(text.splitlines(), 1):
-        if in_comment:
-            _, end, line = line.partition("*/")
-            if not end:
-                continue
-            in_comment = False
-        while "/*" in line:
-            before, _, rest = line.partition("/*")
-            _, end, after = rest.partition("*/")
-            if not end:
-                line, in_comment = before, True
-                break
-            line = f"{before} {after}"
-        line = line.partition("//")[0] if '"' not in line else line
-        position = 0
-        while position < len(line):
-            if line[position].isspace():
-                position += 1
-                continue
-            match = _TOKEN.match(line, position)
-            if match is None:
-                if line.startswith("//", position):
-                    break
-                raise PtxError(f"PTX line {number}: unexpected {line[position]!r}")
-            kind = match.lastgroup or ""
-            yield _Token(match.group(), kind, number)
-            position = match.end()
+_SKIPPED = (".pragma", ".branchtargets", ".callprototype", ".calltargets")
 
 
-class _Parser:
+class _Parser(StatementParser):
     """Recursive descent over the token list."""
-
-    def __init__(self, text: str) -> None:
-        self.tokens = list(_tokens(text))
-        self.at = 0
-        self.module = Module()
-        self.entry: Entry | None = None
-        self.scopes: list[dict[str, str]] = []
-        self.scope_number = 0
-        self.location: Location | None = None
-
-    # -- tokens ---------------------------------------------------------------------
-
-    def peek(self, ahead: int = 0) -> str:
-        i = self.at + ahead
-        return self.tokens[i].text if i < len(self.tokens) else ""
-
-    def next(self) -> _Token:
-        if self.at >= len(self.tokens):
-            last = self.tokens[-1].line if self.tokens else 1
-            raise PtxError(
-                f"PTX line {last}: the text ends in the middle of a statement"
-            )
-        self.at += 1
-        return self.tokens[self.at - 1]
-
-    def expect(self, text: str) -> _Token:
-        token = self.next()
-        if token.text != text:
-            raise PtxError(
-                f"PTX line {token.line}: expected {text!r}, found {token.text!r}"
-            )
-        return token
-
-    def skip_to(self, *ends: str) -> str:
-        while True:
-            token = self.next()
-            if token.text in ends:
-                return token.text
-
-    def skip_braces(self) -> None:
-        """Skip a braced block that has just been opened."""
-        depth = 1
-        while depth:
-            text = self.next().text
-            depth += (text == "{") - (text == "}")
-
-    # -- module level ---------------------------------------------------------------
 
     def parse(self) -> Module:
         while self.at < len(self.tokens):
-            token = self.next()
-            match token.text:
+            text = self.next().text
+            match text:
                 case ".version":
                     self.module.version = self.next().text
                 case ".target":
-                    self.module.target = self.next().text
-                    while self.peek() == ",":
-                        self.next()
-                        self.next()
+                    self.module.target = self.name()
+                    while self.accept(","):
+                        self.name()
                 case ".address_size":
-                    self.next()
+                    if self.integer() != 64:
+                        raise self.error("only 64-bit addresses are read")
                 case ".file":
-                    index = int(self.next().text)
+                    index = self.integer()
                     self.module.files[index] = self.next().text.strip('"')
-                    while self.peek() == ",":
-                        self.next()
-                        self.next()
+                    while self.accept(","):
+                        self.integer(1 << 64)
                 case ".section":
                     self.skip_to("{")
                     self.skip_braces()
@@ -301,130 +58,127 @@ class _Parser:
                 case ".func":
                     self._function()
                 case ".global" | ".const" | ".shared":
-                    self.module.variables.append(self._variable(token.text[1:]))
+                    self.module.variables.append(self._variable(text[1:]))
                 case ".pragma" | ".alias":
                     self.skip_to(";")
                 case _:
-                    raise PtxError(
-                        f"PTX line {token.line}: unknown directive {token.text!r}"
-                    )
+                    raise self.error(f"unknown directive {text!r}")
         return self.module
 
     def _function(self) -> None:
-        """Keep the name of an extern function; refuse bodies by name at a call."""
+        """Keep the name; a call of it is refused unless it is a known one."""
         if self.peek() == "(":
             self.skip_to(")")
-        self.module.externs.add(self.next().text)
+        self.module.externs.add(self.name())
         if self.skip_to(";", "{") == "{":
             self.skip_braces()
 
-    def _variable(self, space: str) -> Variable:
-        """``.align 16 .b8 name[n] = {...};`` after the space."""
-        alignment, kind = 1, "b8"
+    # -- variables ------------------------------------------------------------------
+
+    def _type(self) -> tuple[str, int, int]:
+        """``.align 16 .v4 .b32``: type, elements of a vector, alignment."""
+        kind, count, alignment = "", 1, 1
         while self.peek().startswith("."):
             text = self.next().text
             if text == ".align":
-                alignment = int(self.next().text)
-            elif text[1:] in TYPE_NBYTES:
+                alignment = self.integer(1 << 20)
+                if alignment.bit_count() != 1:
+                    raise self.error(f"alignment {alignment} is not a power of two")
+            elif text in (".v2", ".v4"):
+                count = int(text[2:])
+            elif text[1:] in TYPE_NBYTES and not kind and text != ".pred":
                 kind = text[1:]
-            elif text == ".ptr":
-                continue
-        token = self.next()
-        count, sized = 1, True
-        while self.peek() == "[":
-            self.next()
+            elif text not in (".ptr", ".global", ".const", ".shared", ".local"):
+                raise self.error(f"unknown attribute {text!r} of a variable")
+        if not kind:
+            raise self.error("a variable without a type")
+        return kind, count, alignment
+
+    def _variable(self, space: str) -> Variable:
+        """``.align 16 .b8 name[n] = {...};`` after the space."""
+        kind, count, alignment = self._type()
+        name = self.name()
+        sized = True
+        while self.accept("["):
             if self.peek() == "]":
                 sized = False
             else:
-                count *= int(self.next().text, 0)
+                count *= self.integer()
             self.expect("]")
-        size = TYPE_NBYTES[kind]
+        nbytes = count * TYPE_NBYTES[kind] if sized else 0
+        if nbytes > _MAX_NBYTES:
+            raise self.error(f"{name} has {nbytes} bytes")
         data = None
-        if self.peek() == "=":
-            self.next()
-            data = self._initialiser(size).ljust(count * size, b"\0")
-        if self.peek() == ";":
-            self.next()
-        return Variable(
-            token.text, space, count * size if sized else 0, max(alignment, size), data
-        )
+        if self.accept("="):
+            data = self._initialiser(TYPE_NBYTES[kind])
+            if len(data) > nbytes:
+                raise self.error(f"{name} has more values than elements")
+            data = data.ljust(nbytes, b"\0")
+        self.expect(";")
+        return Variable(name, space, nbytes, max(alignment, TYPE_NBYTES[kind]), data)
 
     def _initialiser(self, size: int) -> bytes:
-        if self.peek() != "{":
-            return self._literal(self.next()).value.to_bytes(size, "little")
-        self.expect("{")
+        if not self.accept("{"):
+            return self._value(size)
         data = bytearray()
-        while True:
-            token = self.next()
-            if token.text == "}":
-                return bytes(data)
-            if token.text != ",":
-                negative = token.text == "-"
-                value = self._literal(self.next() if negative else token).value
-                bits = 8 * size
-                data += ((-value if negative else value) % (1 << bits)).to_bytes(
-                    size, "little"
-                )
+        while not self.accept("}"):
+            data += self._value(size)
+            if self.peek() != "}":
+                self.expect(",")
+        return bytes(data)
+
+    def _value(self, size: int) -> bytes:
+        value = self.literal(self.next()).value
+        return (value % (1 << 8 * size)).to_bytes(size, "little")
 
     # -- entries --------------------------------------------------------------------
 
     def _entry(self) -> None:
-        entry = Entry(self.next().text)
-        self.entry = entry
-        if self.peek() == "(":
-            self.next()
-            while self.peek() != ")":
-                if self.peek() == ",":
-                    self.next()
-                    continue
+        self.entry = entry = Entry(self.name())
+        if entry.name in self.module.entries:
+            raise self.error(f"entry {entry.name} is defined twice")
+        if self.accept("("):
+            while not self.accept(")"):
                 self.expect(".param")
                 entry.params.append(self._parameter())
-            self.next()
-        while self.peek() != "{":
-            directive = self.next()
-            if not directive.text.startswith("."):
-                raise PtxError(
-                    f"PTX line {directive.line}: unexpected {directive.text!r} before "
-                    "the entry's body"
-                )
+                if self.peek() != ")":
+                    self.expect(",")
+        while not self.accept("{"):
+            directive = self.name()
+            if not directive.startswith("."):
+                raise self.error(f"unexpected {directive!r} before the entry's body")
             values = []
             while not self.peek().startswith(".") and self.peek() != "{":
-                values.append(self.next().text)
-            entry.directives[directive.text[1:]] = " ".join(values)
-        self.expect("{")
+                values.append(self.integer())
+                self.accept(",")
+            entry.directives[directive[1:]] = tuple(values)
         self.scopes = [{}]
         self._body(entry)
         self.module.entries[entry.name] = entry
 
     def _parameter(self) -> Variable:
         """``.param .u64 .ptr .global .align 1 name``."""
-        alignment, kind = 1, ""
-        while self.peek().startswith("."):
-            text = self.next().text
-            if text == ".align":
-                alignment = int(self.next().text)
-            elif text[1:] in TYPE_NBYTES and not kind:
-                kind = text[1:]
-        name = self.next().text
-        size = TYPE_NBYTES.get(kind, 1)
-        count = 1
-        if self.peek() == "[":
-            self.next()
-            count = int(self.next().text, 0)
+        at = self.at
+        pointer = ".ptr" in (self.peek(i) for i in range(4))
+        kind, count, alignment = self._type()
+        if pointer:
+            # .align behind .ptr speaks of what is pointed to.
+            alignment = 1
+        name = self.name()
+        if self.accept("["):
+            count *= self.integer(1 << 16)
             self.expect("]")
-            alignment = max(alignment, size)
-        else:
-            alignment = size
-        return Variable(name, "param", count * size, alignment)
+        assert self.at > at
+        size = TYPE_NBYTES[kind]
+        return Variable(name, "param", count * size, max(alignment, size))
 
     def _body(self, entry: Entry) -> None:
+        seen: set[str] = set()
         while self.scopes:
             token = self.next()
             text = token.text
             if text == "{":
-                self.scope_number += 1
-                self.scopes.append({"": str(self.scope_number)})
-                self._declare_labels()
+                self._open_scope()
             elif text == "}":
                 self.scopes.pop()
             elif text == ";":
@@ -433,226 +187,80 @@ class _Parser:
                 self._registers(entry)
             elif text in (".local", ".shared", ".param"):
                 variable = self._variable(text[1:])
+                # The same call arguments are declared again for every call.
+                if text != ".param" and variable.name in {
+                    v.name for v in entry.variables
+                }:
+                    raise self.error(f"{variable.name} is declared twice")
                 entry.variables.append(variable)
-                self._declare(variable.name, variable.name)
             elif text == ".loc":
                 self._loc()
-            elif text in (
-                ".pragma",
-                ".branchtargets",
-                ".callprototype",
-                ".calltargets",
-            ):
+            elif text in _SKIPPED:
                 self.skip_to(";")
             elif self.peek() == ":" and token.kind == "name":
                 self.next()
-                entry.body.append(Label(self._resolve(text)))
+                label = Label(self.resolve(text), token.line)
+                if label.name in seen:
+                    raise self.error(f"label {text} is defined twice")
+                seen.add(label.name)
+                entry.body.append(label)
             else:
                 self.at -= 1
-                entry.body.append(self._instruction())
+                entry.body.append(self.instruction())
 
-    def _declare(self, name: str, unique: str) -> None:
-        self.scopes[-1][name] = unique
-
-    def _resolve(self, name: str) -> str:
-        for scope in reversed(self.scopes):
-            if name in scope:
-                return scope[name]
-        return name
-
-    def _declare_labels(self) -> None:
-        """Give the labels of a new inner scope unique names, before they are used."""
+    def _open_scope(self) -> None:
+        """Give the labels of an inner scope unique names, before they are used."""
+        if len(self.scopes) > _MAX_DEPTH:
+            raise self.error(f"braces nest deeper than {_MAX_DEPTH}")
+        self.scope_number += 1
+        scope = {"": str(self.scope_number)}
+        self.scopes.append(scope)
         depth, i = 0, self.at
-        number = self.scopes[-1][""]
-        while i + 1 < len(self.tokens):
+        while i + 1 < len(self.tokens) and depth >= 0:
             token = self.tokens[i]
-            if token.text == "{":
-                depth += 1
-            elif token.text == "}":
-                if depth == 0:
-                    return
-                depth -= 1
-            elif (
-                depth == 0
-                and token.kind == "name"
-                and self.tokens[i + 1].text == ":"
-                and self.tokens[i - 1].text in (";", "{", "}", ":")
-            ):
-                self._declare(token.text, f"{token.text}@{number}")
+            depth += (token.text == "{") - (token.text == "}")
+            if depth == 0 and token.kind == "name" and self.tokens[i + 1].text == ":":
+                scope[token.text] = f"{token.text}@{self.scope_number}"
             i += 1
 
     def _registers(self, entry: Entry) -> None:
         """``.reg .b32 %r<10>;`` or ``.reg .pred p, q;``."""
-        token = self.next()
-        kind = token.text[1:]
-        if kind == "v2" or kind == "v4" or kind not in TYPE_NBYTES:
-            raise PtxError(f"PTX line {token.line}: registers of type {token.text}")
+        kind = self.next().text[1:]
+        if kind not in TYPE_NBYTES:
+            raise self.error(f"registers of type .{kind}")
         suffix = f"@{self.scopes[-1]['']}" if len(self.scopes) > 1 else ""
         while True:
-            name = self.next().text
-            if self.peek() == "<":
-                self.next()
-                count = int(self.next().text)
+            name = self.name()
+            names = [name]
+            if self.accept("<"):
+                count = self.integer(_MAX_REGISTERS)
                 self.expect(">")
                 names = [f"{name}{i}" for i in range(count)]
-            else:
-                names = [name]
+            if len(entry.registers) + len(names) > _MAX_REGISTERS:
+                raise self.error(f"more than {_MAX_REGISTERS} registers")
             for each in names:
+                if each + suffix in entry.registers:
+                    raise self.error(f"register {each} is declared twice")
                 entry.registers[each + suffix] = kind
-                if suffix:
-                    self._declare(each, each + suffix)
-            if self.next().text == ";":
+                self.scopes[-1][each] = each + suffix
+            if self.accept(";"):
                 return
+            self.expect(",")
 
     def _loc(self) -> None:
         """``.loc 1 118 0`` with optional ``, function_name ..., inlined_at 1 2 3``."""
-        file, line = int(self.next().text), int(self.next().text)
-        self.next()
+        file, line = self.integer(), self.integer()
+        self.integer()
         self.location = Location(file, line)
-        while self.peek() == ",":
-            self.next()
-            word = self.next().text
+        while self.accept(","):
+            word = self.name()
             if word == "function_name":
                 self.next()
-                if self.peek() == "+":
-                    self.next()
-                    self.next()
+                if self.accept("+"):
+                    self.integer()
             elif word == "inlined_at":
                 for _ in range(3):
-                    self.next()
-
-    # -- instructions ---------------------------------------------------------------
-
-    def _instruction(self) -> Instruction:
-        guard = None
-        if self.peek() == "@":
-            self.next()
-            negated = self.peek() == "!"
-            if negated:
-                self.next()
-            guard = (Register(self._resolve(self.next().text)), negated)
-        token = self.next()
-        if token.kind != "name":
-            raise PtxError(
-                f"PTX line {token.line}: expected an instruction, found {token.text!r}"
-            )
-        operands: list[Operand | None] = []
-        if token.text.startswith("call"):
-            operands = self._call()
-        else:
-            while self.peek() != ";":
-                operands.append(self._pair())
-                if self.peek() == ",":
-                    self.next()
-                elif self.peek() != ";":
-                    bad = self.next()
-                    raise PtxError(
-                        f"PTX line {bad.line}: expected ',' or ';' after an operand of "
-                        f"{token.text}, found {bad.text!r}"
-                    )
-        self.expect(";")
-        return Instruction(
-            token.text, tuple(operands), guard, token.line, self.location
-        )
-
-    def _call(self) -> list[Operand | None]:
-        """``call.uni (retval), name, (a, b);``: results, name, arguments."""
-        results: list[Operand | None] = []
-        if self.peek() == "(":
-            results = self._list()
-            self.expect(",")
-        name = Symbol(self.next().text)
-        arguments: list[Operand | None] = []
-        while self.peek() == ",":
-            self.next()
-            if self.peek() == "(":
-                arguments = self._list()
-            else:
-                self.next()
-        return [Vector(tuple(results)), name, Vector(tuple(arguments))]
-
-    def _list(self) -> list[Operand | None]:
-        self.expect("(")
-        found: list[Operand | None] = []
-        while self.peek() != ")":
-            found.append(self._operand())
-            if self.peek() == ",":
-                self.next()
-        self.expect(")")
-        return found
-
-    def _pair(self) -> Operand | None:
-        first = self._operand()
-        if self.peek() != "|":
-            return first
-        self.next()
-        return Pair(first, self._operand())
-
-    def _operand(self) -> Operand | None:
-        token = self.next()
-        match token.text:
-            case "_":
-                return None
-            case "{":
-                items: list[Operand | None] = []
-                while self.peek() != "}":
-                    items.append(self._operand())
-                    if self.peek() == ",":
-                        self.next()
-                self.next()
-                return Vector(tuple(items))
-            case "[":
-                return self._address()
-            case "!":
-                return Negated(Register(self._resolve(self.next().text)))
-            case "-":
-                literal = self._literal(self.next())
-                return Immediate(-literal.value)
-            case _:
-                return self._atom(token)
-
-    def _atom(self, token: _Token) -> Register | Symbol | Immediate:
-        assert self.entry is not None
-        if token.kind in ("number", "float"):
-            return self._literal(token)
-        if token.kind != "name":
-            raise PtxError(f"PTX line {token.line}: unexpected {token.text!r}")
-        name = self._resolve(token.text)
-        if name in self.entry.registers or name.startswith("%"):
-            return Register(name)
-        return Symbol(name)
-
-    def _address(self) -> Address:
-        base = self._atom(self.next())
-        offset = 0
-        coords = None
-        while self.peek() in ("+", "-", ","):
-            mark = self.next().text
-            if mark == ",":
-                vector = self._operand()
-                if not isinstance(vector, Vector):
-                    line = self.tokens[self.at - 1].line
-                    raise PtxError(f"PTX line {line}: expected coordinates in braces")
-                coords = vector
-            else:
-                sign = -1 if mark == "-" else 1
-                if self.peek() == "-":
-                    self.next()
-                    sign = -sign
-                offset += sign * self._literal(self.next()).value
-        self.expect("]")
-        return Address(base, offset, coords)
-
-    def _literal(self, token: _Token) -> Immediate:
-        text = token.text
-        if token.kind == "float":
-            return Immediate(int(text[2:], 16), 4 * len(text[2:]))
-        if token.kind != "number":
-            raise PtxError(f"PTX line {token.line}: expected a number, found {text!r}")
-        if "." in text:
-            bits = int.from_bytes(struct.pack("<d", float(text)), "little")
-            return Immediate(bits, 64)
-        return Immediate(int(text.rstrip("U"), 0))
+                    self.integer()
 
 
 def parse(text: str) -> Module:
@@ -664,3 +272,6 @@ def parse(text: str) -> Module:
         With the line and what was expected.
     """
     return _Parser(text).parse()
+
+
+__all__ = ["Module", "PtxError", "parse"]

@@ -1,18 +1,24 @@
 """program: one entry, laid out to be executed.
 
-Labels become positions, parameters and shared variables get addresses, and every branch
-gets the position where its lanes meet again: the immediate post-dominator of its block.
+Labels become positions, parameters get offsets, and every branch gets the position
+where its lanes meet again: the immediate post-dominator of its block.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 from fp4ref.errors import InputError
-from fp4ref.ptx.parser import Entry, Instruction, Label, Module, PtxError, Symbol
+from fp4ref.ptx.syntax import Entry, Instruction, Label, Module, PtxError, Symbol
 
 EXITS = ("ret", "exit", "trap", "brkpt")
+
+
+def base_name(opcode: str) -> str:
+    """First word of an opcode."""
+    return opcode.split(".", 1)[0]
 
 
 @dataclass(frozen=True)
@@ -49,7 +55,7 @@ class Program:
         """
         if name is None and len(module.entries) == 1:
             name = next(iter(module.entries))
-        if name not in module.entries:
+        if name is None or name not in module.entries:
             known = ", ".join(module.entries) or "none"
             raise InputError(f"entry {name!r}: this module has {known}")
         entry = module.entries[name]
@@ -68,7 +74,7 @@ class Program:
             offset += parameter.nbytes
         program = cls(module, entry, tuple(instructions), labels, offsets, offset)
         for instruction in instructions:
-            if instruction.opcode.startswith("bra"):
+            if base_name(instruction.opcode) == "bra":
                 program.target(instruction)
         return program
 
@@ -76,9 +82,8 @@ class Program:
         """Position that a branch goes to."""
         label = branch.operands[0] if branch.operands else None
         if not isinstance(label, Symbol) or label.name not in self.labels:
-            raise PtxError(
-                f"PTX line {branch.line}: branch to an unknown label {label}"
-            )
+            what = label.name if isinstance(label, Symbol) else label
+            raise PtxError(f"PTX line {branch.line}: branch to an unknown label {what}")
         return self.labels[label.name]
 
     def source(self, position: int) -> str:
@@ -91,16 +96,16 @@ class Program:
 
     @cached_property
     def reconvergence(self) -> dict[int, int]:
-        """Position where the lanes of each guarded branch or exit meet again.
+        """Position where the lanes of each guarded branch meet again.
 
         The value is ``len(instructions)`` where they only meet at the end.
         """
         end = len(self.instructions)
         starts = {0, end, *self.labels.values()}
         for i, instruction in enumerate(self.instructions):
-            if instruction.opcode.split(".")[0] in ("bra", *EXITS):
+            if base_name(instruction.opcode) in ("bra", *EXITS):
                 starts.add(i + 1)
-        blocks = sorted(s for s in starts if s <= end)
+        blocks = sorted(starts)
         number = {start: b for b, start in enumerate(blocks)}
         last = len(blocks) - 1
         successors: list[list[int]] = []
@@ -108,22 +113,22 @@ class Program:
             stop = blocks[b + 1]
             successors.append(self._successors(start, stop, number, b, last))
         successors.append([])
-        post = _post_dominators(successors)
+        meet = immediate_post_dominators(successors)
         found: dict[int, int] = {}
         for b, start in enumerate(blocks[:-1]):
             branch = blocks[b + 1] - 1
             if branch >= start and self.instructions[branch].guard is not None:
-                found[branch] = blocks[_immediate(post, b)]
+                found[branch] = blocks[meet[b]]
         return found
 
     def _successors(
         self, start: int, stop: int, number: dict[int, int], block: int, last: int
     ) -> list[int]:
-        if stop == start:
-            return [min(block + 1, last)]
-        branch = self.instructions[stop - 1]
-        base = branch.opcode.split(".")[0]
         following = [min(block + 1, last)]
+        if stop == start:
+            return following
+        branch = self.instructions[stop - 1]
+        base = base_name(branch.opcode)
         if base == "bra":
             taken = [number[self.target(branch)]]
             return taken if branch.guard is None else taken + following
@@ -132,34 +137,55 @@ class Program:
         return following
 
 
-def _post_dominators(successors: list[list[int]]) -> list[int]:
-    """Blocks on every path from each block to the end, as bit sets."""
-    count = len(successors)
-    everything = (1 << count) - 1
-    post = [everything] * count
-    post[-1] = 1 << (count - 1)
+def immediate_post_dominators(successors: Sequence[Sequence[int]]) -> list[int]:
+    """Nearest block that every path from each block to the last block goes through.
+
+    The last block is the end. A block that cannot reach it gets the end: its lanes
+    never meet. Source: Cooper, Harvey and Kennedy, A simple, fast dominance algorithm,
+    on the reversed graph.
+    """
+    end = len(successors) - 1
+    predecessors: list[list[int]] = [[] for _ in successors]
+    for b, following in enumerate(successors):
+        for s in following:
+            predecessors[s].append(b)
+    order = _postorder(predecessors, end)
+    rank = {b: i for i, b in enumerate(order)}
+    meet: dict[int, int] = {end: end}
+
+    def intersect(a: int, b: int) -> int:
+        while a != b:
+            if rank[a] < rank[b]:
+                a = meet[a]
+            else:
+                b = meet[b]
+        return a
+
     changed = True
     while changed:
         changed = False
-        for b in range(count - 2, -1, -1):
-            common = everything
-            for s in successors[b]:
-                common &= post[s]
-            new = common | 1 << b
-            if new != post[b]:
-                post[b], changed = new, True
-    return post
+        for b in reversed(order[:-1]):
+            known = [s for s in successors[b] if s in meet]
+            new = known[0]
+            for s in known[1:]:
+                new = intersect(new, s)
+            if meet.get(b) != new:
+                meet[b], changed = new, True
+    return [meet.get(b, end) for b in range(len(successors))]
 
 
-def _immediate(post: list[int], block: int) -> int:
-    """Return the nearest block that post-dominates `block`, itself excluded."""
-    candidates = post[block] & ~(1 << block)
-    best, most = len(post) - 1, -1
-    while candidates:
-        low = candidates & -candidates
-        b = low.bit_length() - 1
-        candidates ^= low
-        size = post[b].bit_count()
-        if size > most:
-            best, most = b, size
-    return best
+def _postorder(edges: Sequence[Sequence[int]], root: int) -> list[int]:
+    """Blocks reachable from `root`, each after those it leads to first."""
+    order: list[int] = []
+    seen = {root}
+    stack = [(root, iter(edges[root]))]
+    while stack:
+        block, following = stack[-1]
+        step = next((s for s in following if s not in seen), None)
+        if step is None:
+            order.append(block)
+            stack.pop()
+        else:
+            seen.add(step)
+            stack.append((step, iter(edges[step])))
+    return order

@@ -1,28 +1,112 @@
 """registry: which function translates which instruction.
 
-A *maker* takes the launch context and an instruction and returns a `Step`. All makers
-run before the first instruction does, so that everything unknown is listed by name.
+A *maker* takes the launch context, an instruction and the modifiers of its opcode, and
+returns an action. An entry states every modifier that its maker knows, so that none can
+be ignored. All makers run before the first instruction does, and everything unknown is
+listed by name.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+import re
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field
 
 from fp4ref.errors import NotModelled
 from fp4ref.hardware.sm import Blocked
-from fp4ref.ptx.parser import (
+from fp4ref.ptx.program import base_name
+from fp4ref.ptx.state import LaunchContext, WarpState
+from fp4ref.ptx.syntax import (
     Address,
     Instruction,
     Negated,
     Operand,
     Pair,
+    PtxError,
     Register,
+    Symbol,
     Vector,
 )
-from fp4ref.ptx.state import LaunchContext, WarpState
 
-Action = Callable[[WarpState], Generator[Blocked, None, None] | None]
+Wait = Generator[Blocked, None, None]
+Action = Callable[[WarpState], Wait | None]
+Form = Mapping[str, str]
+"""Modifiers of an opcode by the group names of the entry's form; '' if absent."""
+Maker = Callable[[LaunchContext, Instruction, Form], Action]
+
+
+class Unknown(Exception):
+    """A maker does not know this use of its instruction."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A maker, the opcodes it takes and how their operands are used."""
+
+    make: Maker
+    opcode: re.Pattern[str]
+    operands: tuple[int, ...]
+    writes: int
+    strict: bool
+    blocks: bool
+    taints: bool
+    effect: bool
+
+
+ENTRIES: dict[str, list[Entry]] = {}
+"""By first word of the opcode."""
+
+
+def instruction(
+    *names: str,
+    form: str = "",
+    operands: int | tuple[int, ...],
+    writes: int = 1,
+    strict: bool = False,
+    blocks: bool = False,
+    taints: bool = False,
+    effect: bool | None = None,
+) -> Callable[[Maker], Maker]:
+    """Register a maker.
+
+    Parameters
+    ----------
+    names, form
+        The maker takes a name followed by what the regular expression `form` matches.
+        A dot stands for itself.
+    operands
+        How many operands there may be.
+    writes
+        How many leading operands are destinations.
+    strict
+        Whether all sources must be defined (addresses, stores, hardware operations).
+    blocks
+        Whether the action is a generator.
+    taints
+        Whether the action says itself which results are defined.
+    effect
+        Whether other warps can see it; by default if it is strict or blocks.
+    """
+    counts = (operands,) if isinstance(operands, int) else operands
+    visible = strict or blocks if effect is None else effect
+    alternatives = "|".join(re.escape(name) for name in names)
+    pattern = re.compile(f"(?P<name>{alternatives}){form.replace('.', '[.]')}")
+
+    def register(make: Maker) -> Maker:
+        entry = Entry(make, pattern, counts, writes, strict, blocks, taints, visible)
+        for base in {base_name(name) for name in names}:
+            ENTRIES.setdefault(base, []).append(entry)
+        return make
+
+    return register
+
+
+def find(opcode: str) -> tuple[Entry, Form] | None:
+    """Return the entry that takes `opcode`, and its modifiers."""
+    for entry in ENTRIES.get(base_name(opcode), ()):
+        if match := entry.opcode.fullmatch(opcode):
+            return entry, match.groupdict("")
+    return None
 
 
 @dataclass(slots=True)
@@ -33,71 +117,30 @@ class Step:
     ----------
     act
         Does the work for the executing lanes; a generator if it can block.
-    must_be_defined
-        Registers that are addresses, stored values or branch conditions.
     sources, targets
         Registers read and written.
+    defines
+        Targets that are defined wherever all sources are.
+    must_be_defined
+        Registers that are addresses, stored values or operands of hardware.
+    target, meet
+        Where a branch goes, and where its lanes meet again; -1 for other instructions.
     """
 
     act: Action
+    line: int
+    flow: str = ""
     sources: tuple[int, ...] = ()
     targets: tuple[int, ...] = ()
+    defines: tuple[int, ...] = ()
     must_be_defined: tuple[int, ...] = ()
     blocks: bool = False
+    effect: bool = False
     guard: int = -1
     guard_negated: bool = False
-
-
-Maker = Callable[[LaunchContext, Instruction], Action]
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """A maker and how its operands are used."""
-
-    make: Maker
-    writes: int = 1
-    strict: bool = False
-    blocks: bool = False
-
-
-MAKERS: dict[str, Entry] = {}
-
-
-class Unknown(Exception):
-    """A maker does not know a modifier."""
-
-
-def instruction(
-    *names: str, writes: int = 1, strict: bool = False, blocks: bool = False
-) -> Callable[[Maker], Maker]:
-    """Register a maker for opcodes that start with one of `names`.
-
-    Parameters
-    ----------
-    writes
-        How many leading operands are destinations.
-    strict
-        Whether all sources must be defined (addresses, stores, hardware operations).
-    blocks
-        Whether the action is a generator.
-    """
-
-    def register(make: Maker) -> Maker:
-        for name in names:
-            MAKERS[name] = Entry(make, writes, strict, blocks)
-        return make
-
-    return register
-
-
-def find(opcode: str) -> Entry | None:
-    """Return the entry with the longest name that `opcode` starts with."""
-    parts = opcode.split(".")
-    for length in range(len(parts), 0, -1):
-        if entry := MAKERS.get(".".join(parts[:length])):
-            return entry
-    return None
+    target: int = -1
+    meet: int = -1
+    uniform: bool = False
 
 
 @dataclass(slots=True)
@@ -131,6 +174,35 @@ def _collect(
             pass
 
 
+def _step(context: LaunchContext, each: Instruction) -> Step:
+    found = find(each.opcode)
+    if found is None:
+        raise Unknown
+    entry, form = found
+    if len(each.operands) not in entry.operands:
+        raise PtxError(
+            f"PTX line {each.line}: {each.opcode} with {len(each.operands)} operands"
+        )
+    step = Step(entry.make(context, each, form), each.line)
+    uses = _Uses()
+    for i, operand in enumerate(each.operands):
+        _collect(context, operand, uses, i < entry.writes)
+    step.sources, step.targets = tuple(uses.sources), tuple(uses.targets)
+    step.defines = () if entry.taints else step.targets
+    step.must_be_defined = tuple(uses.sources if entry.strict else uses.addresses)
+    step.blocks, step.effect = entry.blocks, entry.effect
+    if each.guard is not None:
+        step.guard = context.register(each.guard[0], each)
+        step.guard_negated = each.guard[1]
+        if context.kinds[step.guard] != "pred":
+            raise PtxError(f"PTX line {each.line}: the guard is not a predicate")
+    name = form["name"]
+    if name in ("bra", "ret", "exit"):
+        step.flow = name
+        step.uniform = each.opcode.endswith(".uni")
+    return step
+
+
 def translate(context: LaunchContext) -> list[Step]:
     """Translate every instruction of the program.
 
@@ -138,32 +210,21 @@ def translate(context: LaunchContext) -> list[Step]:
     ------
     NotModelled
         Lists each instruction that has no translation, by name and line.
+    PtxError
+        An operand is not what the instruction takes.
     """
     steps: list[Step] = []
     unknown: dict[str, list[int]] = {}
-    for each in context.program.instructions:
-        entry = find(each.opcode)
+    program = context.program
+    for position, each in enumerate(program.instructions):
         try:
-            if entry is None:
-                raise Unknown
-            act = entry.make(context, each)
+            step = _step(context, each)
         except Unknown:
-            unknown.setdefault(each.opcode, []).append(each.line)
+            unknown.setdefault(_called(each), []).append(each.line)
             continue
-        uses = _Uses()
-        for i, operand in enumerate(each.operands):
-            _collect(context, operand, uses, i < entry.writes)
-        must = uses.sources if entry.strict else uses.addresses
-        step = Step(
-            act,
-            tuple(uses.sources),
-            tuple(uses.targets),
-            tuple(must),
-            entry.blocks,
-        )
-        if each.guard is not None:
-            step.guard = context.register(each.guard[0], each)
-            step.guard_negated = each.guard[1]
+        if step.flow == "bra":
+            step.target = program.target(each)
+            step.meet = program.reconvergence.get(position, -1)
         steps.append(step)
     if unknown:
         lines = "\n".join(
@@ -172,9 +233,17 @@ def translate(context: LaunchContext) -> list[Step]:
             for opcode, at in sorted(unknown.items())
         )
         raise NotModelled(
-            f"{len(unknown)} instructions of {context.program.entry.name[:60]} are not "
+            f"{len(unknown)} instructions of {program.entry.name[:60]} are not "
             f"modelled:\n{lines}",
             rule="an unknown instruction is refused before anything runs",
             remedy="see `fp4ref fidelity` for what is modelled",
         )
     return steps
+
+
+def _called(each: Instruction) -> str:
+    """Opcode, and the function that a call names."""
+    if base_name(each.opcode) == "call" and len(each.operands) > 1:
+        name = each.operands[1]
+        return f"{each.opcode} {name.name if isinstance(name, Symbol) else ''}"
+    return each.opcode

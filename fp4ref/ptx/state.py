@@ -1,29 +1,22 @@
-"""state: the registers and the active lanes of one executing warp, and operand access.
+"""state: the registers and the active lanes of one executing warp.
 
-Registers are arrays of 32 lanes, by their declared width. An instruction's type comes
-from its opcode; where the widths differ, reads take the low bits and writes extend.
-Each register keeps a bit mask of the lanes in which it has a defined value.
+Registers are arrays of 32 lanes, by their declared width. Each keeps a bit mask of the
+lanes in which it has a defined value: an undefined value may flow through arithmetic,
+but not into an address, a store or a branch.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fp4ref.ptx.parser import (
-    TYPE_NBYTES,
-    Immediate,
-    Instruction,
-    Negated,
-    Operand,
-    PtxError,
-    Register,
-    Symbol,
-)
+from fp4ref.errors import HardwareFault
 from fp4ref.ptx.program import Program
+from fp4ref.ptx.syntax import TYPE_NBYTES, Instruction, Operand, PtxError, Register
 
 if TYPE_CHECKING:
     from fp4ref.hardware.sm import Warp
@@ -33,23 +26,29 @@ LANES = 32
 FULL = (1 << LANES) - 1
 
 Lanes = NDArray[Any]
-Get = Callable[["WarpState"], Lanes]
-Put = Callable[["WarpState", Lanes], None]
 
-PARAM_WINDOW = 0x6E00_0000_0000
-SHARED_WINDOW = 0x6F00_0000_0000
-LOCAL_WINDOW = 0x6D00_0000_0000
-WINDOW_MASK = 0xFF00_0000_0000
-"""Generic addresses of the parameter, shared and local windows."""
-
-_STORAGE = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
+STORAGE = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
 _LANE_BITS = np.uint32(1) << np.arange(LANES, dtype=np.uint32)
 
 
+class UndefinedRegister(HardwareFault):
+    """An address, a stored value or a branch depends on a register never written."""
+
+
+class PartialWarp(HardwareFault):
+    """An instruction that needs several lanes together was executed by some of them."""
+
+
+class IssueFault(HardwareFault):
+    """An instruction for one thread was executed by several, or with mixed operands."""
+
+
 def dtype_of(kind: str) -> np.dtype[Any]:
-    """NumPy type of a PTX type such as ``"s32"``, ``"b64"`` or ``"f32"``."""
+    """NumPy type of a PTX type such as ``"s32"`` or ``"f32"``; b128 is two uint64."""
     if kind == "pred":
         return np.dtype(np.bool_)
+    if kind == "b128":
+        return np.dtype(np.uint64)
     letter = {"b": "u", "s": "i", "u": "u", "f": "f"}[kind[0]]
     return np.dtype(f"<{letter}{TYPE_NBYTES[kind]}")
 
@@ -62,82 +61,40 @@ def mask_to_lanes(mask: int) -> NDArray[np.bool_]:
 
 def lanes_to_mask(lanes: NDArray[np.bool_]) -> int:
     """Gather a predicate into a 32-bit mask."""
-    return int(_LANE_BITS[lanes].sum(dtype=np.uint64))
+    return int.from_bytes(np.packbits(lanes, bitorder="little").tobytes(), "little")
 
 
-class WarpState:
-    """Everything that executing one warp needs.
+@dataclass(slots=True)
+class LaunchContext:
+    """What all warps of a launch share: the program, addresses and parameters.
 
     Attributes
     ----------
-    mask, lanes
-        Lanes that execute the current instruction, as bits and as booleans.
-    active
-        Lanes that are on the current path.
-    pending
-        Registers that a ``tcgen05.ld`` in flight will fill.
+    addresses
+        Address of every variable, by name, in its own state space.
+    shared
+        Names of the variables in shared memory.
+    changes
+        How many instructions so far could change what another warp sees.
     """
 
-    def __init__(self, warp: Warp, context: LaunchContext, live: int) -> None:
-        self.warp, self.context = warp, context
-        self.registers: list[Lanes] = [
-            np.zeros((LANES, 2), np.uint64)
-            if kind == "b128"
-            else np.zeros(
-                LANES, np.bool_ if kind == "pred" else _STORAGE[TYPE_NBYTES[kind]]
-            )
-            for kind in context.kinds
-        ]
-        self.defined = [0] * len(self.registers)
-        self.active = self.mask = live
-        self.lanes = mask_to_lanes(live)
-        self.pc = 0
-        self.line = 0
-        self.special: dict[str, Lanes] = {}
-        self.pending: dict[int, tuple[Registers, int]] = {}
-        self.local = np.zeros((LANES, context.local_nbytes), np.uint8)
-        self.call_params: dict[str, bytes] = {}
+    program: Program
+    params: bytes
+    block: tuple[int, int, int]
+    addresses: dict[str, int]
+    shared: set[str]
+    local_nbytes: int
+    static_nbytes: int
+    dynamic_nbytes: int
+    output: list[str] = field(default_factory=list)
+    changes: int = 0
+    index: dict[str, int] = field(init=False)
+    kinds: list[str] = field(init=False)
 
-    @property
-    def first_lane(self) -> int:
-        """Lowest executing lane."""
-        return (self.mask & -self.mask).bit_length() - 1
-
-    def uniform(self, values: Lanes, what: str) -> int:
-        """Return the one value that all executing lanes have.
-
-        Raises
-        ------
-        PtxError
-            The lanes differ.
-        """
-        mine = values[self.lanes]
-        if (mine != mine[0]).any():
-            raise PtxError(
-                f"PTX line {self.line}: {what} differs between the lanes of a warp"
-            )
-        return int(mine[0])
-
-
-class LaunchContext:
-    """What all warps of a launch share: the program, addresses and parameters."""
-
-    def __init__(
-        self,
-        program: Program,
-        params: bytes,
-        block: tuple[int, int, int],
-        addresses: dict[str, int],
-        local_nbytes: int,
-        smem_nbytes: int,
-    ) -> None:
-        self.program, self.params, self.block = program, params, block
-        self.addresses = addresses
-        self.local_nbytes, self.smem_nbytes = local_nbytes, smem_nbytes
-        names = list(program.entry.registers)
-        self.index = {name: i for i, name in enumerate(names)}
-        self.kinds = [program.entry.registers[name] for name in names]
-        self.output: list[str] = []
+    def __post_init__(self) -> None:
+        registers = self.program.entry.registers
+        self.index = {name: i for i, name in enumerate(registers)}
+        self.kinds = list(registers.values())
 
     def register(self, operand: Operand | None, instruction: Instruction) -> int:
         """Return the index of a register operand."""
@@ -149,165 +106,151 @@ class LaunchContext:
         return self.index[operand.name]
 
 
-def reader(
-    context: LaunchContext, operand: Operand | None, kind: str, instruction: Instruction
-) -> Get:
-    """Return a function that reads an operand as `kind`, one value for each lane."""
-    dtype = dtype_of(kind)
-    if isinstance(operand, Immediate):
-        value = _constant(operand, dtype)
-        return lambda state: value
-    if isinstance(operand, Symbol):
-        if operand.name not in context.addresses:
-            raise PtxError(
-                f"PTX line {instruction.line}: {instruction.opcode} uses the unknown "
-                f"symbol {operand.name}"
+class WarpState:
+    """Everything that executing one warp needs.
+
+    Attributes
+    ----------
+    mask, lanes
+        Lanes that execute the current instruction, as bits and as booleans.
+    live
+        Lanes that have not exited.
+    pending
+        Registers that a ``tcgen05.ld`` in flight will fill.
+    local, local_written
+        Local memory of every lane, and which bytes hold a defined value.
+    arguments
+        Bytes of each parameter of a call, by name: (32, n).
+    polled
+        Last mbarrier test that was answered with false: (position, address, parity).
+    insist
+        Whether tests are answered truthfully, because the warp has waited.
+    """
+
+    def __init__(self, warp: Warp, context: LaunchContext, live: int) -> None:
+        self.warp, self.context = warp, context
+        self.registers: list[Lanes] = [
+            np.zeros((LANES, 2), np.uint64)
+            if kind == "b128"
+            else np.zeros(
+                LANES, np.bool_ if kind == "pred" else STORAGE[TYPE_NBYTES[kind]]
             )
-        address = np.full(LANES, context.addresses[operand.name], dtype)
-        return lambda state: address
-    if isinstance(operand, Negated):
-        index = context.register(operand.register, instruction)
-        return lambda state: ~state.registers[index]
-    if isinstance(operand, Register) and operand.name not in context.index:
-        return _special_reader(operand.name, dtype, instruction)
-    index = context.register(operand, instruction)
-    declared = context.kinds[index]
-    if declared == "pred" or kind == "pred":
-        if declared != kind:
-            raise PtxError(
-                f"PTX line {instruction.line}: {instruction.opcode} mixes predicates "
-                "and values"
+            for kind in context.kinds
+        ]
+        self._views: dict[tuple[int, str], Lanes] = {}
+        self.defined = [0] * len(self.registers)
+        self.live = self.mask = live
+        self.lanes = mask_to_lanes(live)
+        self.pc = self.line = 0
+        self.special: dict[str, Lanes] = {}
+        self.pending: dict[int, tuple[Registers, int]] = {}
+        self.local = np.zeros((LANES, context.local_nbytes), np.uint8)
+        self.local_written = np.zeros((LANES, context.local_nbytes), np.bool_)
+        self.arguments: dict[str, NDArray[np.uint8]] = {}
+        self.cluster_round = -1
+        self.polled: tuple[int, int, int] | None = None
+        self.insist = False
+
+    def view(self, index: int, dtype: np.dtype[Any]) -> Lanes:
+        """Return the live lanes of a register as a type of its width."""
+        key = (index, dtype.char)
+        found = self._views.get(key)
+        if found is None:
+            found = self._views[key] = self.registers[index].view(dtype)
+        return found
+
+    @property
+    def first_lane(self) -> int:
+        """Lowest executing lane."""
+        return (self.mask & -self.mask).bit_length() - 1
+
+    @property
+    def at(self) -> str:
+        """Where the warp is, for a fault."""
+        source = self.context.program.source(self.pc)
+        return f"PTX line {self.line}" + (f", {source}" if source else "")
+
+    def uniform(self, values: Lanes, what: str) -> int:
+        """Return the one value that all executing lanes have.
+
+        Raises
+        ------
+        IssueFault
+            The lanes differ.
+        """
+        mine = values[self.lanes]
+        if (mine != mine[0]).any():
+            raise IssueFault(
+                f"{what} differs between the lanes of a warp",
+                who=self.warp.who,
+                where=self.at,
+                rule="one operation of the warp has one value of each operand here",
+                remedy="give all lanes the same operands, or elect one lane",
             )
-        return lambda state: state.registers[index]
-    if declared == "b128":
-        return lambda state: state.registers[index]
-    if TYPE_NBYTES[declared] == dtype.itemsize:
-        return lambda state: state.registers[index].view(dtype)
-    storage = _STORAGE[dtype.itemsize]
-    return lambda state: state.registers[index].astype(storage).view(dtype)
+        return int(mine[0])
 
-
-def _constant(operand: Immediate, dtype: np.dtype[Any]) -> Lanes:
-    """Broadcast a literal; a float literal gives its bits."""
-    if dtype == np.bool_:
-        return np.full(LANES, operand.value != 0)
-    bits = operand.value
-    if dtype.kind == "f" and operand.float_bits == 64 and dtype.itemsize == 4:
-        value = np.array([bits], np.uint64).view(np.float64).astype(np.float32)
-        return np.full(LANES, value[0], dtype)
-    unsigned = bits % (1 << 8 * dtype.itemsize)
-    return np.full(LANES, unsigned, _STORAGE[dtype.itemsize]).view(dtype)
-
-
-SPECIALS: dict[str, Callable[[WarpState], Any]] = {}
-"""Special registers: name to a function that computes them for a warp."""
-
-
-def _special_reader(name: str, dtype: np.dtype[Any], instruction: Instruction) -> Get:
-    if name not in SPECIALS:
-        raise PtxError(f"PTX line {instruction.line}: unknown register {name}")
-    compute = SPECIALS[name]
-
-    def read(state: WarpState) -> Lanes:
-        if name not in state.special:
-            state.special[name] = np.broadcast_to(
-                np.asarray(compute(state), np.uint64), (LANES,)
-            )
-        return state.special[name].astype(dtype)
-
-    return read
-
-
-def writer(
-    context: LaunchContext, operand: Operand | None, kind: str, instruction: Instruction
-) -> Put:
-    """Return a function that writes `kind` values to a register, in executing lanes."""
-    if operand is None:
-        return lambda state, values: None
-    index = context.register(operand, instruction)
-    declared = context.kinds[index]
-    if declared == "b128" or kind == "pred" or declared == "pred":
-        if (declared == "pred") != (kind == "pred"):
-            raise PtxError(
-                f"PTX line {instruction.line}: {instruction.opcode} mixes predicates "
-                "and values"
+    def whole_warp(self, opcode: str) -> None:
+        """Raise `PartialWarp` unless every live lane executes."""
+        if self.mask != self.live:
+            raise PartialWarp(
+                f"{opcode} executed by {self.mask.bit_count()} of "
+                f"{self.live.bit_count()} lanes",
+                who=self.warp.who,
+                where=self.at,
+                rule=".sync and .aligned need all lanes at the same instruction",
+                remedy="reconverge first",
             )
 
-        def put_whole(state: WarpState, values: Lanes) -> None:
-            state.registers[index][state.lanes] = values[state.lanes]
+    def one_lane(self, opcode: str) -> int:
+        """Return the only executing lane, or raise `IssueFault`."""
+        if self.mask & (self.mask - 1):
+            raise IssueFault(
+                f"{opcode} executed by {self.mask.bit_count()} lanes",
+                who=self.warp.who,
+                where=self.at,
+                rule="one thread issues it; each further lane would issue it again",
+                remedy="elect one lane",
+            )
+        return self.first_lane
 
-        return put_whole
-    dtype = dtype_of(kind)
-    storage = np.dtype(_STORAGE[TYPE_NBYTES[declared]])
-    if storage.itemsize == dtype.itemsize:
+    def members(self, masks: Lanes, opcode: str) -> None:
+        """Check the member masks of a ``.sync`` instruction, one for each lane.
 
-        def put(state: WarpState, values: Lanes) -> None:
-            bits = values.view(storage)
-            if state.mask == FULL:
-                state.registers[index][:] = bits
-            else:
-                np.copyto(state.registers[index], bits, where=state.lanes)
+        Raises
+        ------
+        PartialWarp
+            A lane is not in its own mask, or a live member executes elsewhere or with
+            another mask.
+        """
+        lanes = np.flatnonzero(self.lanes)
+        for mask in {int(m) for m in masks[lanes]}:
+            mine = sum(1 << int(n) for n in lanes if int(masks[n]) == mask)
+            if mask & self.live != mine:
+                raise PartialWarp(
+                    f"{opcode} with member mask {mask:#010x} executed by lanes "
+                    f"{mine:#010x}",
+                    who=self.warp.who,
+                    where=self.at,
+                    rule="all members of the mask execute the instruction together, "
+                    "and no other lane does",
+                    remedy="reconverge first, or name only the lanes of this branch",
+                )
 
-        return put
-    source = np.dtype(f"<{'i' if kind[0] == 's' else 'u'}{dtype.itemsize}")
+    def check_defined(self, registers: Iterable[int], mask: int) -> None:
+        """Raise `UndefinedRegister` if a register has no value in a lane of `mask`."""
+        for index in registers:
+            if missing := mask & ~self.defined[index]:
+                name = list(self.context.index)[index].split("@")[0]
+                raise UndefinedRegister(
+                    f"{name} is used, but was never written in lane "
+                    f"{(missing & -missing).bit_length() - 1}",
+                    who=self.warp.who,
+                    where=self.at,
+                    rule="an undefined value may flow, but not into an address, a "
+                    "store or a branch",
+                    remedy="look for the path on which it is not set",
+                )
 
-    def put_extended(state: WarpState, values: Lanes) -> None:
-        bits = values.view(source).astype(storage)
-        np.copyto(state.registers[index], bits, where=state.lanes)
-
-    return put_extended
-
-
-def _dim(axis: int, what: str) -> Callable[[WarpState], Any]:
-    """Build %tid and its relatives for one axis."""
-
-    def tid(state: WarpState) -> Lanes:
-        x, y, _ = state.context.block
-        linear = state.warp.index * LANES + np.arange(LANES)
-        return (linear % x, linear // x % y, linear // (x * y))[axis]
-
-    table: dict[str, Callable[[WarpState], Any]] = {
-        "tid": tid,
-        "ntid": lambda s: s.context.block[axis],
-        "ctaid": lambda s: s.warp.cta.ctaid[axis],
-        "nctaid": lambda s: s.warp.cta.grid[axis],
-        "clusterid": lambda s: s.warp.cta.ctaid[axis] // s.warp.cta.cluster.shape[axis],
-        "nclusterid": lambda s: s.warp.cta.grid[axis] // s.warp.cta.cluster.shape[axis],
-        "cluster_ctaid": lambda s: (
-            s.warp.cta.ctaid[axis] % s.warp.cta.cluster.shape[axis]
-        ),
-        "cluster_nctaid": lambda s: s.warp.cta.cluster.shape[axis],
-    }
-    return table[what]
-
-
-for _what in (
-    "tid",
-    "ntid",
-    "ctaid",
-    "nctaid",
-    "clusterid",
-    "nclusterid",
-    "cluster_ctaid",
-    "cluster_nctaid",
-):
-    for _axis, _letter in enumerate("xyz"):
-        SPECIALS[f"%{_what}.{_letter}"] = _dim(_axis, _what)
-
-_lane = np.arange(LANES, dtype=np.uint64)
-SPECIALS |= {
-    "%laneid": lambda s: _lane,
-    "%warpid": lambda s: s.warp.index,
-    "%nwarpid": lambda s: len(s.warp.cta.warps),
-    "%smid": lambda s: s.warp.cta.sm.index,
-    "%nsmid": lambda s: len(s.warp.machine.sms),
-    "%cluster_ctarank": lambda s: s.warp.cta.rank,
-    "%cluster_nctarank": lambda s: len(s.warp.cta.cluster.ctas),
-    "%is_explicit_cluster": lambda s: len(s.warp.cta.cluster.ctas) > 1,
-    "%dynamic_smem_size": lambda s: s.context.smem_nbytes,
-    "%lanemask_eq": lambda s: 1 << _lane,
-    "%lanemask_lt": lambda s: (1 << _lane) - 1,
-    "%lanemask_le": lambda s: (2 << _lane) - 1,
-    "%lanemask_gt": lambda s: FULL ^ ((2 << _lane) - 1),
-    "%lanemask_ge": lambda s: FULL ^ ((1 << _lane) - 1),
-}
+    def define(self, index: int, defined: int) -> None:
+        """Say in which of the executing lanes a register has a value now."""
+        self.defined[index] = self.defined[index] & ~self.mask | defined & self.mask

@@ -1,0 +1,105 @@
+"""atomics: ``atom`` and ``red`` on global and shared memory, lane after lane.
+
+Lanes of one instruction take their turn in lane order; PTX leaves the order open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from fp4ref.numerics.arithmetic import add_f32
+from fp4ref.ptx.floating import flush
+from fp4ref.ptx.operands import address_reader, reader, writer
+from fp4ref.ptx.registry import Action, Form, Unknown, instruction
+from fp4ref.ptx.spaces import check_alignment, read_memory, resolve, write_memory
+from fp4ref.ptx.state import LANES, LaunchContext, WarpState, dtype_of
+from fp4ref.ptx.syntax import Instruction, PtxError
+
+_WHERE = (
+    "(.(relaxed|acquire|release|acq_rel))?(.(cta|cluster|gpu|sys))?"
+    "(.(?P<space>global|shared(::cta|::cluster)?))?"
+)
+_WHAT = ".(?P<what>add|min|max|inc|dec|and|or|xor|exch|cas).(?P<kind>[bsu](32|64)|f32)"
+
+_TYPES = {
+    "add": ("s32", "u32", "u64", "f32"),
+    "min": ("s32", "u32", "s64", "u64"),
+    "max": ("s32", "u32", "s64", "u64"),
+    "inc": ("u32",),
+    "dec": ("u32",),
+    "and": ("b32", "b64"),
+    "or": ("b32", "b64"),
+    "xor": ("b32", "b64"),
+    "exch": ("b32", "b64"),
+    "cas": ("b32", "b64"),
+}
+
+
+def _add_float(old: Any, b: Any) -> Any:
+    """Add in float32; global and shared ``.f32`` atomics flush subnormals."""
+    return flush(add_f32(flush(np.array([old])), flush(np.array([b]))))[0]
+
+
+def _operation(what: str, kind: str) -> Callable[[Any, Any, Any], Any]:
+    """Return the new value as a function of the old one and the operands."""
+    operations: dict[str, Callable[[Any, Any, Any], Any]] = {
+        "add": lambda old, b, c: old + b,
+        "min": lambda old, b, c: min(old, b),
+        "max": lambda old, b, c: max(old, b),
+        "inc": lambda old, b, c: old * 0 if old >= b else old + 1,
+        "dec": lambda old, b, c: b if old == 0 or old > b else old - 1,
+        "and": lambda old, b, c: old & b,
+        "or": lambda old, b, c: old | b,
+        "xor": lambda old, b, c: old ^ b,
+        "exch": lambda old, b, c: b,
+        "cas": lambda old, b, c: c if old == b else old,
+    }
+    if kind not in _TYPES[what]:
+        raise Unknown
+    if kind == "f32":
+        return lambda old, b, c: _add_float(old, b)
+    return operations[what]
+
+
+@instruction("atom", form=_WHERE + _WHAT, operands=(3, 4), strict=True, effect=False)
+@instruction("red", form=_WHERE + _WHAT, operands=2, writes=0, strict=True)
+def atomic(context: LaunchContext, each: Instruction, form: Form) -> Action:
+    """Build ``atom`` and ``red``."""
+    what, kind = form["what"], form["kind"]
+    operation = _operation(what, kind)
+    returns = form["name"] == "atom"
+    operands = each.operands if returns else (None, *each.operands)
+    if len(operands) != (4 if what == "cas" else 3) or (what == "cas" and not returns):
+        raise PtxError(f"PTX line {each.line}: {each.opcode} with {len(operands)}")
+    put = writer(context, operands[0], kind, each)
+    at = address_reader(context, operands[1], each)
+    b = reader(context, operands[2], kind, each)
+    c = reader(context, operands[3], kind, each) if what == "cas" else b
+    dtype = dtype_of(kind)
+    generic = form["space"].split("::")[0] or "generic"
+
+    def act(state: WarpState) -> None:
+        lanes = np.flatnonzero(state.lanes)
+        addresses = at(state)
+        check_alignment(state, addresses[lanes], dtype.itemsize, each.opcode)
+        results = np.zeros(LANES, dtype)
+        # The operands first: the destination may be one of them.
+        left, right = b(state).copy(), c(state).copy()
+        for lane in lanes:
+            ((space, where, _),) = resolve(generic, addresses[lane : lane + 1])
+            if space not in ("global", "shared"):
+                raise PtxError(f"PTX line {each.line}: {each.opcode} in {space} memory")
+            old = read_memory(state, space, where, dtype.itemsize).view(dtype)[0, 0]
+            new = np.array([[operation(old, left[lane], right[lane])]], dtype)
+            results[lane] = old
+            if new.tobytes() != old.tobytes():
+                # A failed compare-and-swap changes nothing that others could see.
+                state.context.changes += 1
+                write_memory(state, space, where, new.view(np.uint8))
+        put(state, results)
+        state.warp.record(f"{form['name']}.{what}", {"lanes": lanes.size})
+
+    return act

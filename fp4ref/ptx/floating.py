@@ -1,0 +1,103 @@
+"""floating: float32 arithmetic.
+
+Results are rounded to nearest even; a NaN result is 0x7fffffff; ``.ftz`` flushes
+subnormal inputs and results to signed zero. Source: PTX, Floating-point instructions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from fp4ref.numerics import fma_f32
+from fp4ref.ptx.approximate import rcp_approx_ftz
+from fp4ref.ptx.elementwise import elementwise
+from fp4ref.ptx.registry import Action, Form, instruction
+from fp4ref.ptx.state import Lanes, LaunchContext
+from fp4ref.ptx.syntax import Instruction
+
+_NAN = np.uint32(0x7FFFFFFF)
+_MAGNITUDE = np.uint32(0x7FFFFFFF)
+_SIGN = np.uint32(0x80000000)
+_EXPONENT = np.uint32(0x7F800000)
+
+
+def canonical(values: Lanes) -> Lanes:
+    """Replace every NaN by the canonical one."""
+    nan = values != values
+    if nan.any():
+        values = values.copy()
+        values.view(np.uint32)[nan] = _NAN
+    return values
+
+
+def flush(values: Lanes) -> Lanes:
+    """Replace subnormals by zero of the same sign."""
+    bits = values.view(np.uint32)
+    return np.where(bits & _EXPONENT, bits, bits & _SIGN).view(np.float32)
+
+
+def _flushing(function: Callable[..., Lanes], form: Form) -> Callable[..., Lanes]:
+    """Make NaN results canonical and, with ``.ftz``, flush sources and result."""
+    if form["ftz"]:
+        return lambda *sources: flush(canonical(function(*map(flush, sources))))
+    return lambda *sources: canonical(function(*sources))
+
+
+_ARITHMETIC: dict[str, Callable[..., Lanes]] = {
+    "add": np.add,
+    "sub": np.subtract,
+    "mul": np.multiply,
+    "fma.rn": fma_f32,
+    "div.rn": np.divide,
+    "sqrt.rn": np.sqrt,
+    "rcp.rn": lambda x: np.divide(np.float32(1), x),
+}
+
+
+@instruction("add", "sub", "mul", form="(.rn)?(?P<ftz>.ftz)?.f32", operands=3)
+@instruction("div.rn", form="(?P<ftz>.ftz)?.f32", operands=3)
+@instruction("fma.rn", form="(?P<ftz>.ftz)?.f32", operands=4)
+@instruction("sqrt.rn", "rcp.rn", form="(?P<ftz>.ftz)?.f32", operands=2)
+def arithmetic(context: LaunchContext, each: Instruction, form: Form) -> Action:
+    """Build operations rounded to nearest even."""
+    return elementwise(context, each, _flushing(_ARITHMETIC[form["name"]], form), "f32")
+
+
+@instruction("min", "max", form="(?P<ftz>.ftz)?(?P<nan>.NaN)?.f32", operands=3)
+def min_max(context: LaunchContext, each: Instruction, form: Form) -> Action:
+    """Build min / max: with ``.NaN`` a NaN wins, without it loses; -0 < +0."""
+    larger = form["name"] == "max"
+
+    def pick(a: Lanes, b: Lanes) -> Lanes:
+        first_is_less = np.where(a == b, np.signbit(a), a < b)
+        result = np.where(first_is_less == larger, b, a)
+        a_nan, b_nan = a != a, b != b
+        if form["nan"]:
+            return np.where(a_nan | b_nan, np.float32(np.nan), result)
+        return np.where(a_nan, b, np.where(b_nan, a, result))
+
+    return elementwise(context, each, _flushing(pick, form), "f32")
+
+
+@instruction("neg", "abs", form="(?P<ftz>.ftz)?.f32", operands=2)
+def sign(context: LaunchContext, each: Instruction, form: Form) -> Action:
+    """Build negation and magnitude, operations on the sign bit."""
+    operation, mask = (
+        (np.bitwise_and, _MAGNITUDE)
+        if form["name"] == "abs"
+        else (np.bitwise_xor, _SIGN)
+    )
+
+    def act(a: Lanes) -> Lanes:
+        changed: Lanes = operation(a.view(np.uint32), mask)
+        return changed.view(np.float32)
+
+    return elementwise(context, each, _flushing(act, form), "f32")
+
+
+@instruction("rcp.approx.ftz.f32", operands=2)
+def reciprocal(context: LaunchContext, each: Instruction, form: Form) -> Action:
+    """Build ``rcp.approx.ftz.f32`` with the table measured on an H200."""
+    return elementwise(context, each, rcp_approx_ftz, "f32")
