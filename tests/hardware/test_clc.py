@@ -30,7 +30,7 @@ def test_no_coordinates_in_a_refusal():
         clc.get_first_ctaid(clc.encode_response(None))
 
 
-def worker(done, stop=True, extra=False):
+def worker(done, extra=False):
     """Work on the own tile, then on whatever CLC hands over."""
 
     def body(warp):
@@ -39,6 +39,7 @@ def worker(done, stop=True, extra=False):
         tile, parity = warp.cta.ctaid, 0
         while True:
             done.append((warp.cta.ctaid, tile))
+            assert len(done) <= 12, "a tile is handed out twice"
             mbarrier.arrive_expect_tx(warp, base, 16)
             clc.try_cancel(warp, base + 0x400, base)
             yield from mbarrier.try_wait(warp, base, parity)
