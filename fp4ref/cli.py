@@ -21,6 +21,7 @@ from rich.table import Table
 from fp4ref import fidelity as fidelity_table
 from fp4ref import walk_report
 from fp4ref.compare import compare as compare_traces
+from fp4ref.cutlass.execute import execute_example
 from fp4ref.doctor import doctor as diagnose
 from fp4ref.errors import Fp4refError, InputError
 from fp4ref.frames import FRAMES, Frame, FrameKind, derive, frame, show
@@ -124,9 +125,7 @@ def walk_command(
     with _errors_in_words():
         if file and size:
             raise InputError("give a file or --size, not both")
-        path = (
-            trace if trace.name.endswith(FILE_SUFFIX) else Path(f"{trace}{FILE_SUFFIX}")
-        )
+        path = _trace_path(trace)
         _check_writable(path, force)
         for extra in (perfetto, svg):
             if extra:
@@ -201,6 +200,74 @@ def _progress(console: Console) -> Iterator[Callable[[int, int], None]]:
             bar.update(task, description="tiles", completed=done, total=total)
 
         yield report
+
+
+@app.command("cutlass")
+def cutlass_command(
+    name: Annotated[str, typer.Argument(help="72b, 81, tutorial-01 or tutorial-02.")],
+    m: Annotated[int, typer.Option(help="Rows of D.")] = 256,
+    n: Annotated[int, typer.Option(help="Columns of D.")] = 384,
+    k: Annotated[int, typer.Option(help="Depth.")] = 512,
+    sms: Annotated[int, typer.Option(help="SMs of the emulated GPU.")] = 2,
+    schedule: Annotated[
+        str, typer.Option(help="When asynchronous work lands: eager, late or a seed.")
+    ] = "eager",
+    ordering: Annotated[
+        str, typer.Option(help="shipped, or ptx: only what the PTX text promises.")
+    ] = "shipped",
+    trace: Annotated[
+        Path | None, typer.Option(help="Leave the trace here.", show_default=False)
+    ] = None,
+    force: Annotated[bool, typer.Option(help="Overwrite files.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Run an unmodified CUTLASS example; its own check decides."""
+    console = Console(stderr=True)
+    with _errors_in_words():
+        if ordering not in ("ptx", "shipped"):
+            raise InputError(f"ordering {ordering!r}: say ptx or shipped")
+        if trace:
+            trace = _trace_path(trace)
+            _check_writable(trace, force)
+        with console.status(f"building and running {name}") as status:
+            run = execute_example(
+                name,
+                m,
+                n,
+                k,
+                schedule=schedule,
+                ordering="ptx" if ordering == "ptx" else "shipped",
+                sms=sms,
+                trace=trace is not None,
+                progress=status.update,
+            )
+        if trace and run.trace is not None:
+            run.trace.save(trace)
+    result = run.result
+    if as_json:
+        _print_json(
+            {
+                "name": name,
+                "passed": result.passed,
+                "problems": result.problems,
+                "advisories": run.advisories,
+                "output": result.output,
+                "seconds": result.seconds,
+            }
+        )
+    else:
+        print(result.output)
+        for problem in result.problems:
+            print(problem)
+        for advisory, count in run.advisories.items():
+            print(f"relies on what the PTX text does not promise: {advisory} ({count})")
+        verdict = "passed" if result.passed else "did not pass"
+        print(f"CUTLASS {name}, {m} x {n} x {k}: {verdict} its own check")
+    raise typer.Exit(0 if result.passed else 1)
+
+
+def _trace_path(path: Path) -> Path:
+    return path if path.name.endswith(FILE_SUFFIX) else Path(f"{path}{FILE_SUFFIX}")
 
 
 @app.command("compare")
@@ -294,6 +361,8 @@ def _in_words(value: Any) -> str:
         return ", ".join(_in_words(v) for v in value)
     if isinstance(value, dict):
         return ", ".join(f"{name} {_in_words(v)}" for name, v in value.items())
+    if isinstance(value, int) and not isinstance(value, bool) and value > 9:
+        return f"{value} ({value:#x})"
     return str(value)
 
 

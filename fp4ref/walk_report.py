@@ -29,7 +29,10 @@ ROLES = {
 }
 """What each agent of the trace does, in the order of the timeline."""
 
-COLUMNS = 60
+MOST_COLUMNS = 60
+OTHER_COLUMNS = 44
+"""Width of the timeline, and of the names and counts beside it."""
+
 LEVELS = " .:-=+*#"
 """Marks of the timeline, from idle to busy: readable without colour."""
 
@@ -58,7 +61,7 @@ def render(report: WalkReport, trace: Trace, console: Console) -> None:
     for title, body in (
         ("1  Quantised to NVFP4", _quantised(report)),
         ("2  What the machine did", _machine(report)),
-        ("3  Who worked when", _timeline(trace)),
+        ("3  Who worked when", _timeline(trace, console.width)),
         ("4  What was checked against what", _checks(report)),
     ):
         console.print(f"\n[bold]{title}[/bold]", highlight=False)
@@ -133,15 +136,16 @@ def _machine(r: WalkReport) -> RenderableType:
     )
 
 
-def _timeline(trace: Trace) -> RenderableType:
+def _timeline(trace: Trace, width: int) -> RenderableType:
     """One row for each agent of SM 0: how busy it was over the run's events."""
+    columns = max(10, min(MOST_COLUMNS, width - OTHER_COLUMNS))
     mine = [e for e in trace if e.sm == 0 and e.kind != "note"]
     bins: dict[str, list[int]] = {}
     for i, event in enumerate(mine):
-        row = bins.setdefault(event.agent.split(".")[0], [0] * COLUMNS)
-        row[i * COLUMNS // len(mine)] += 1
+        row = bins.setdefault(event.agent.split(".")[0], [0] * columns)
+        row[i * columns // len(mine)] += 1
     table = Table.grid(padding=(0, 2))
-    table.add_column(style="dim", no_wrap=True, min_width=22)
+    table.add_column(style="dim", no_wrap=True, min_width=25)
     table.add_column(no_wrap=True)
     table.add_column(justify="right", style="dim", no_wrap=True)
     for agent, role in ROLES.items():

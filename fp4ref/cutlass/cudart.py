@@ -123,6 +123,8 @@ class Runtime:
         Runs a kernel to its end.
     on_copy
         May replace what is copied to the device.
+    names
+        What the program's allocations hold, by their order.
 
     Attributes
     ----------
@@ -139,6 +141,7 @@ class Runtime:
     entries: Mapping[str, tuple[Param, ...]]
     launch: LaunchKernel
     on_copy: OnCopy | None = None
+    names: Mapping[int, str] = field(default_factory=dict)
     launches: list[Launch] = field(default_factory=list)
     copies: list[Copy] = field(default_factory=list)
     tensor_maps: list[TensorMap] = field(default_factory=list)
@@ -216,7 +219,8 @@ class Runtime:
     def _malloc(self, nbytes: int) -> tuple[Status, bytes]:
         index = len(self._order)
         try:
-            address = self.machine.gmem.allocate(f"cudaMalloc {index}", nbytes)
+            name = self.names.get(index, f"cudaMalloc {index}")
+            address = self.machine.gmem.allocate(name, nbytes)
         except MemoryError:
             return Status.MEMORY_ALLOCATION, bytes(8)
         self._order[address] = index

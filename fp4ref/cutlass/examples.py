@@ -6,8 +6,8 @@ host, compares, and says what it found. That sentence is the verdict here too.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
 from fp4ref.cutlass.cudart import Copy, Launch, LaunchKernel, OnCopy, Runtime
 from fp4ref.cutlass.entries import read_entries
@@ -45,12 +45,15 @@ class Example:
         Path in CUTLASS's ``examples`` folder.
     verdict
         What it prints when its own check passes.
+    allocations
+        What its device allocations hold, by their order.
     """
 
     title: str
     source: str
     verdict: str
     arguments: Arguments
+    allocations: Mapping[int, str] = field(default_factory=dict)
 
 
 _TUTORIALS = "cute/tutorial/blackwell"
@@ -60,6 +63,16 @@ EXAMPLES = {
         "72_blackwell_narrow_precision_gemm/72b_blackwell_nvfp4_nvfp4_gemm.cu",
         "Disposition: Passed",
         _options,
+        {
+            0: "A",
+            1: "B",
+            2: "C",
+            3: "D",
+            6: "norm constant",
+            7: "SFA",
+            8: "SFB",
+            9: "SFD",
+        },
     ),
     "81": Example(
         "E4M3 x E4M3 with blockwise float scales, output E4M3",
@@ -192,6 +205,7 @@ def run_example(
         read_entries(built.ptx.read_text()),
         launch,
         on_copy,
+        example.allocations,
     )
     ended = run_program(
         built.program, example.arguments(m, n, k), library, runtime, timeout

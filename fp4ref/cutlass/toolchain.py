@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from importlib import metadata, resources
 from pathlib import Path
 
-from fp4ref.cutlass.cache import cached
+from fp4ref.cache import cached
 from fp4ref.errors import InputError
 
 Progress = Callable[[str], None]

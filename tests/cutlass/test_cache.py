@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fp4ref.cutlass.cache import cache_folder, cached
+from fp4ref.cache import cache_folder, cached
 
 on_linux = pytest.mark.skipif(sys.platform != "linux", reason="Linux only")
 
