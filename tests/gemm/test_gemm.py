@@ -56,6 +56,9 @@ EPILOGUES: list[dict[str, Any]] = [
     {"c_format": "f16", "beta": 3.0, "bias": True, "activation": "gelu"},
     {"d_format": "nvfp4", "c_format": "f32", "beta": 1.0, "norm_constant": 0.3},
     {"d_format": "bf16", "activation": "silu", "bias": True, "tile_n": 64},
+    {"bias": True, "alpha": 0.0137},
+    {"alpha": 0.0137, "c_format": "f32", "beta": 1.3, "tile_n": 64},
+    {"alpha": -0.0137, "bias": True, "c_format": "bf16", "beta": 0.7},
 ]
 MACHINES: list[dict[str, Any]] = [
     {"sms": 1},
@@ -337,6 +340,8 @@ def test_what_memory_held_before_the_launch_does_not_matter(
 
 TINY = [
     Case(3, 5, 96),
+    Case(20, 30, 64, config={"bias": True, "alpha": 0.000137}),
+    Case(20, 30, 64, config={"alpha": 0.0137, "c_format": "f32", "beta": 1.3}),
     Case(130, 66, 320, scale_format=UE8M0, config={"tile_n": 64}),
     Case(5, 40, 192, config={"d_format": "bf16", "c_format": "f32", "beta": -0.75}),
     Case(
