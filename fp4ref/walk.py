@@ -64,7 +64,8 @@ def load_problem(path: str | Path | None = None) -> Problem:
         with resources.as_file(resources.files("fp4ref.data") / DEFAULT_INPUT) as file:
             return load_problem(file)
     try:
-        with np.load(path, allow_pickle=False) as file:
+        # numpy does not close a file that it cannot read.
+        with open(path, "rb") as opened, np.load(opened, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
     except FileNotFoundError:
         raise InputError(f"{path}: no such file") from None
