@@ -644,3 +644,60 @@ def test_tracing_changes_nothing(schedule: str | int) -> None:
     runs = [problem.run(0, schedule=schedule, trace=t) for t in (False, True)]
     assert_bits_equal(runs[0].d, runs[1].d)
     assert runs[0].stats == runs[1].stats
+
+
+@pytest.mark.parametrize("scheduler", ["clc", "static"])
+def test_a_slot_is_fenced_between_its_reading_and_its_release(scheduler: Any) -> None:
+    """TMA and CLC write C's stages and the answers again, through the other proxy."""
+    case = Case(
+        130, 70, 64, config={"c_format": "bf16", "beta": 1.0, "scheduler": scheduler}
+    )
+    trace = Problem.of(case).run(0, trace=True).trace
+    assert trace is not None
+    slots = 0
+    for agent, sm in itertools.product((f"warp{i}" for i in range(8)), (0, 1)):
+        unfenced = False
+        for e in trace:
+            if (e.agent, e.sm) != (agent, sm):
+                continue
+            if e.operation == "ld.shared" and e.operands["nbytes"] > 4:
+                unfenced = True
+                slots += 1
+            elif e.operation.startswith("fence.proxy.async"):
+                unfenced = False
+            elif e.operation == "mbarrier.arrive":
+                assert not unfenced, (agent, e.source)
+    subtiles = 2 * 1 * 4 * 4
+    answers = 0 if scheduler == "static" else 8 * 2
+    assert slots == subtiles + answers
+
+
+@pytest.mark.parametrize("schedule", ["late", 1, 2, 3])
+def test_no_cta_leaves_before_its_stores_have_read(schedule: str | int) -> None:
+    """Frame 7.11: the text does not say that shared memory outlives its CTA."""
+    trace = Problem.of(Case(300, 130, 64)).run(0, trace=True, schedule=schedule).trace
+    assert trace is not None
+    for sm in range(2):
+        mine = [e for e in trace if e.sm == sm]
+        read = max(e.step for e in mine if e.agent == "tma.read")
+        last = max((e for e in mine if e.agent == "warp4"), key=lambda e: e.step)
+        assert last.operation == "cp.async.bulk.wait_group.read"
+        assert last.operands["pending"] == 0
+        assert last.step > read
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_c_is_loaded_after_the_first_prologue(seed: int) -> None:
+    """The load-order barrier: C must not delay the first k-tiles."""
+    case = Case(128, 64, 320, schedule="seed", sms=1, config={"c_format": "f32"})
+    case.config.update(beta=1.0, tile_n=64)
+    trace = Problem.of(case).run(seed, trace=True).trace
+    assert trace is not None
+    loads = [
+        e.operands["tensor"]
+        for e in trace.select(operation="cp.async.bulk.tensor")
+        if e.kind == "issue" and e.operation.endswith("load")
+    ]
+    first_c = loads.index("C")
+    assert sorted(loads[:8]) == sorted(["A", "B", "SFA", "SFB"] * 2)
+    assert first_c >= 8
