@@ -98,6 +98,14 @@ def float_to_float(context: LaunchContext, each: Instruction, form: Form) -> Act
     return elementwise(context, each, convert, "f32")
 
 
+@instruction("cvt.f64.f32", operands=2)
+def float_to_double(context: LaunchContext, each: Instruction, form: Form) -> Action:
+    """Build the exact widening that arguments of printf go through."""
+    return elementwise(
+        context, each, lambda a: canonical(a).astype(np.float64), "f32", "f64"
+    )
+
+
 _HALF_ENCODERS = {"bf16": encode_bf16, "f16": encode_f16}
 
 

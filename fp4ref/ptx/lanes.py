@@ -231,6 +231,6 @@ def elect(context: LaunchContext, each: Instruction, form: Form) -> Action:
         mask = state.uniform(members(state), "the member mask") & state.mask
         lane = elect_sync(state.warp, mask)
         put_lane(state, np.full(LANES, lane, np.uint32))
-        put(state, lane == _LANE)
+        put(state, np.equal(_LANE, lane))
 
     return act

@@ -98,7 +98,9 @@ class Program:
     def reconvergence(self) -> dict[int, int]:
         """Position where the lanes of each guarded branch meet again.
 
-        The value is ``len(instructions)`` where they only meet at the end.
+        Lanes that exit need not be met: an early exit does not count as a way to the
+        end, except for code that has no other. The value is ``len(instructions)`` where
+        lanes never meet.
         """
         end = len(self.instructions)
         starts = {0, end, *self.labels.values()}
@@ -106,43 +108,55 @@ class Program:
             if base_name(instruction.opcode) in ("bra", *EXITS):
                 starts.add(i + 1)
         blocks = sorted(starts)
-        number = {start: b for b, start in enumerate(blocks)}
-        last = len(blocks) - 1
-        successors: list[list[int]] = []
-        for b, start in enumerate(blocks[:-1]):
-            stop = blocks[b + 1]
-            successors.append(self._successors(start, stop, number, b, last))
-        successors.append([])
-        meet = immediate_post_dominators(successors)
+        staying = immediate_post_dominators(self._edges(blocks, early_exits=False))
+        exiting = immediate_post_dominators(self._edges(blocks, early_exits=True))
         found: dict[int, int] = {}
         for b, start in enumerate(blocks[:-1]):
             branch = blocks[b + 1] - 1
             if branch >= start and self.instructions[branch].guard is not None:
-                found[branch] = blocks[meet[b]]
+                meet = staying[b]
+                meet = exiting[b] if meet is None else meet
+                found[branch] = end if meet is None else blocks[meet]
         return found
 
-    def _successors(
-        self, start: int, stop: int, number: dict[int, int], block: int, last: int
-    ) -> list[int]:
-        following = [min(block + 1, last)]
-        if stop == start:
-            return following
-        branch = self.instructions[stop - 1]
-        base = base_name(branch.opcode)
-        if base == "bra":
-            taken = [number[self.target(branch)]]
-            return taken if branch.guard is None else taken + following
-        if base in EXITS:
-            return [last] if branch.guard is None else [last, *following]
-        return following
+    def _edges(self, blocks: Sequence[int], early_exits: bool) -> list[list[int]]:
+        """Return the blocks that may follow each block; the last one is the end."""
+        number = {start: b for b, start in enumerate(blocks)}
+        last = len(blocks) - 1
+        edges: list[list[int]] = []
+        for b, start in enumerate(blocks[:-1]):
+            stop = blocks[b + 1]
+            each = self.instructions[stop - 1] if stop > start else None
+            base = base_name(each.opcode) if each else ""
+            following = [b + 1]
+            if each is None or base not in ("bra", *EXITS):
+                edges.append(following)
+                continue
+            guarded = each.guard is not None
+            if base == "bra":
+                target = self.target(each)
+                exits, to = guarded and self._is_exit(target), number[target]
+            else:
+                exits, to = guarded or stop < len(self.instructions), last
+            leaves = [to] if early_exits or not exits else []
+            edges.append(leaves + following if guarded else leaves)
+        return [*edges, []]
+
+    def _is_exit(self, position: int) -> bool:
+        """Whether code at `position` exits at once."""
+        if position >= len(self.instructions):
+            return True
+        each = self.instructions[position]
+        return base_name(each.opcode) in EXITS and each.guard is None
 
 
-def immediate_post_dominators(successors: Sequence[Sequence[int]]) -> list[int]:
+def immediate_post_dominators(
+    successors: Sequence[Sequence[int]],
+) -> list[int | None]:
     """Nearest block that every path from each block to the last block goes through.
 
-    The last block is the end. A block that cannot reach it gets the end: its lanes
-    never meet. Source: Cooper, Harvey and Kennedy, A simple, fast dominance algorithm,
-    on the reversed graph.
+    The last block is the end. A block that cannot reach it gets None. Source: Cooper,
+    Harvey and Kennedy, A simple, fast dominance algorithm, on the reversed graph.
     """
     end = len(successors) - 1
     predecessors: list[list[int]] = [[] for _ in successors]
@@ -171,7 +185,7 @@ def immediate_post_dominators(successors: Sequence[Sequence[int]]) -> list[int]:
                 new = intersect(new, s)
             if meet.get(b) != new:
                 meet[b], changed = new, True
-    return [meet.get(b, end) for b in range(len(successors))]
+    return [meet.get(b) for b in range(len(successors))]
 
 
 def _postorder(edges: Sequence[Sequence[int]], root: int) -> list[int]:
