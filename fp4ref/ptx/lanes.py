@@ -36,7 +36,7 @@ _LANE = np.arange(LANES)
 def shuffle(context: LaunchContext, each: Instruction, form: Form) -> Action:
     """Build ``shfl.sync``: lane i gets a value from a lane of its segment.
 
-    A value from a lane that does not take part is undefined.
+    A value from a lane that is not a member of the lane's mask is undefined.
     """
     mode = form["mode"]
     target = each.operands[0]
@@ -58,13 +58,15 @@ def shuffle(context: LaunchContext, each: Instruction, form: Form) -> Action:
 
     def act(state: WarpState) -> None:
         state.check_defined(used, state.mask)
-        state.members(members(state), each.opcode)
+        masks = members(state)
+        state.members(masks, each.opcode)
         source, valid = _source_lane(mode, b(state), c(state))
         values = a(state)[source]
         known = state.mask & (state.defined[given_at] if given_at >= 0 else -1)
         put(state, values)
         put_valid(state, valid)
-        defined = lanes_to_mask(mask_to_lanes(known)[source])
+        member = masks >> source.astype(np.uint32) & np.uint32(1) != 0
+        defined = lanes_to_mask(mask_to_lanes(known)[source] & member)
         for index, is_valid in targets:
             state.define(index, -1 if is_valid else defined)
 

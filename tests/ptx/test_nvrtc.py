@@ -178,8 +178,9 @@ def test_atomics_in_global_and_shared_memory() -> None:
     assert found[:16].tolist() == np.bincount(a & 15, minlength=16).tolist()
     assert found[16] == a.max()
     assert found[17:18].view(np.float32)[0] == 96
-    assert found[18] == a[0] | 1
-    assert found[19] == 1
+    # One thread won, whichever came first.
+    winners = np.flatnonzero(a | 1 == found[18]) // 128
+    assert found[19] in [1 << block for block in winners.tolist()]
 
 
 def test_integer_division_and_64_bit_products() -> None:

@@ -99,7 +99,8 @@ def test_variables() -> None:
         HEADER + ".global .align 4 .b8 a[6] = {1, 2, 0xFF};"
         ".extern .shared .align 1024 .b8 smem[];"
         ".const .f32 c = 0f3F800000;"
-        ".visible .global .u16 d[2][3]; .shared .v4 .b32 e; .global .s32 n[2] = {-1, 5};"
+        ".visible .global .u16 d[2][3]; .shared .v4 .b32 e;"
+        ".global .s32 n[2] = {-1, 5};"
     )
     found = {v.name: v for v in module.variables}
     assert (found["a"].nbytes, found["a"].alignment) == (6, 4)
