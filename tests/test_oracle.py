@@ -169,3 +169,9 @@ def test_global_scales_do_not_count() -> None:
     a, b = wide_pair(3, 10, 10, 64, specials=False)
     scaled = BlockScaled(a.codes, a.scales, global_scale=7.0)
     assert bound(scaled, b, matmul(scaled, b)).holds
+
+
+def test_minus_zero_becomes_plus_zero_without_c_too() -> None:
+    a, b = wide_pair(3, 4, 5, 32, specials=False)
+    zero = BlockScaled(a.codes * 0, a.scales)
+    assert not raw(expected(zero, b, config=GemmConfig(alpha=-1.0)).d).any()

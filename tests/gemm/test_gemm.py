@@ -690,7 +690,7 @@ def test_no_cta_leaves_before_its_stores_have_read(schedule: str | int) -> None:
 def test_c_is_loaded_after_the_first_prologue(seed: int) -> None:
     """The load-order barrier: C must not delay the first k-tiles."""
     case = Case(128, 64, 320, schedule="seed", sms=1, config={"c_format": "f32"})
-    case.config.update(beta=1.0, tile_n=64)
+    case.config.update(beta=1.0, tile_n=64, scheduler="static")
     trace = Problem.of(case).run(seed, trace=True).trace
     assert trace is not None
     loads = [
