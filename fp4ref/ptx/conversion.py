@@ -24,18 +24,37 @@ from fp4ref.ptx.floating import canonical, flush
 from fp4ref.ptx.operands import reader, writer
 from fp4ref.ptx.registry import Action, Form, instruction
 from fp4ref.ptx.state import Lanes, LaunchContext, WarpState, dtype_of
-from fp4ref.ptx.syntax import Instruction
+from fp4ref.ptx.syntax import TYPE_NBYTES, Instruction
+from fp4ref.ptx.taint import Undefined, follow
 
 _INTEGER = "[su](8|16|32|64)"
 
 
-@instruction("cvt", form=f".(?P<to>{_INTEGER}).(?P<kind>{_INTEGER})", operands=2)
+@instruction(
+    "cvt", form=f".(?P<to>{_INTEGER}).(?P<kind>{_INTEGER})", operands=2, taints=True
+)
 def integer_to_integer(context: LaunchContext, each: Instruction, form: Form) -> Action:
     """Build conversions that extend by the source's sign, or drop high bits."""
-    dtype = dtype_of(form["to"])
-    return elementwise(
-        context, each, lambda a: a.astype(dtype), form["kind"], form["to"]
-    )
+    dtype, kind = dtype_of(form["to"]), form["kind"]
+    nbytes = min(dtype.itemsize, TYPE_NBYTES[kind])
+    signed = "s" in (kind[0], form["to"][0])
+
+    def low_bytes(state: WarpState, found: list[Undefined]) -> list[Undefined]:
+        if not signed:
+            return found
+        # The bytes that extend a number come from its sign.
+        above = np.repeat(found[0][:, -1:], 8 - nbytes, axis=1)
+        return [np.concatenate([found[0], above], axis=1)]
+
+    taint = follow(context, each.operands[1:], each.operands[:1], low_bytes, nbytes)
+    convert = elementwise(context, each, lambda a: a.astype(dtype), kind, form["to"])
+
+    def act(state: WarpState) -> None:
+        define = taint(state)
+        convert(state)
+        define(state)
+
+    return act
 
 
 @instruction("cvt.rn.f32", form=f".(?P<kind>{_INTEGER})", operands=2)

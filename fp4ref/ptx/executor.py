@@ -209,6 +209,10 @@ def _define(state: WarpState, step: Step) -> None:
     defined = state.defined
     for index in step.sources:
         known &= defined[index]
+    if state.partial:
+        for index in step.defines:
+            state.define(index, known)
+        return
     for index in step.defines:
         defined[index] = defined[index] & ~mask | known
 

@@ -14,6 +14,7 @@ from fp4ref.ptx.operands import reader, writer
 from fp4ref.ptx.registry import Action, Form, instruction
 from fp4ref.ptx.state import LANES, Lanes, LaunchContext, WarpState, dtype_of
 from fp4ref.ptx.syntax import Instruction
+from fp4ref.ptx.taint import Undefined, follow, register_of, undefined_bytes
 
 ARITHMETIC = ".(?P<kind>[su](16|32|64))"
 _BITS = ".(?P<kind>b(16|32|64))"
@@ -204,9 +205,20 @@ def bit_field_insert(context: LaunchContext, each: Instruction, form: Form) -> A
     return act
 
 
-@instruction("prmt.b32", operands=4)
+@instruction("prmt.b32", operands=4, taints=True)
 def permute(context: LaunchContext, each: Instruction, form: Form) -> Action:
     """Build ``prmt.b32``: each result byte is one of the eight source bytes."""
+    select = reader(context, each.operands[3], "b32", each)
+    by = register_of(context, each.operands[3])
+
+    def move(state: WarpState, undefined: list[Undefined]) -> list[Undefined]:
+        code = select(state)[:, None] >> _NIBBLES & 7
+        both = np.concatenate(undefined, axis=1)
+        moved: Undefined = np.take_along_axis(both, code.astype(np.intp), axis=1)
+        return [moved | undefined_bytes(state, by, 1)]
+
+    sources = each.operands[1:3]
+    taint = follow(context, sources, each.operands[:1], move, 4, also=[by])
 
     def pick(a: Lanes, b: Lanes, selector: Lanes) -> Lanes:
         source = np.stack([a, b], axis=1).view(np.uint8)  # (32, 8)
@@ -216,7 +228,14 @@ def permute(context: LaunchContext, each: Instruction, form: Form) -> Action:
         sign = np.where(found & 0x80, np.uint8(0xFF), np.uint8(0))
         return np.where(code & 8, sign, found).astype(np.uint8).view(np.uint32)[:, 0]
 
-    return elementwise(context, each, pick, "b32")
+    pick_lanes = elementwise(context, each, pick, "b32")
+
+    def act(state: WarpState) -> None:
+        define = taint(state)
+        pick_lanes(state)
+        define(state)
+
+    return act
 
 
 _NIBBLES = np.arange(0, 16, 4, dtype=np.uint32)

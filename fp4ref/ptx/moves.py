@@ -21,11 +21,12 @@ from fp4ref.ptx.state import (
     lanes_to_mask,
 )
 from fp4ref.ptx.syntax import TYPE_NBYTES, Instruction, Pair, Register, Vector
+from fp4ref.ptx.taint import Undefined, follow
 
 VALUE = "[bsu](16|32|64)|f32|f64"
 
 
-@instruction("mov", form=f".(?P<kind>{VALUE}|pred|b128)", operands=2)
+@instruction("mov", form=f".(?P<kind>{VALUE}|pred|b128)", operands=2, taints=True)
 def move(context: LaunchContext, each: Instruction, form: Form) -> Action:
     """Build ``mov``: registers, constants, addresses, packing and unpacking."""
     kind = form["kind"]
@@ -36,7 +37,16 @@ def move(context: LaunchContext, each: Instruction, form: Form) -> Action:
         return _pack(context, each, source, kind)
     put = writer(context, target, kind, each)
     read = reader(context, source, kind, each)
-    return lambda s: put(s, read(s))
+    taint = follow(
+        context, [source], [target], lambda s, found: found, TYPE_NBYTES[kind]
+    )
+
+    def act(state: WarpState) -> None:
+        define = taint(state)
+        put(state, read(state))
+        define(state)
+
+    return act
 
 
 def _pieces(kind: str, count: int) -> str:
@@ -54,10 +64,17 @@ def _pack(
     put = writer(context, each.operands[0], kind, each)
     target = dtype_of(kind)
 
+    def join(state: WarpState, found: list[Undefined]) -> list[Undefined]:
+        return [np.concatenate(found, axis=1)]
+
+    taint = follow(context, source.items, each.operands[:1], join, TYPE_NBYTES[piece])
+
     def act(state: WarpState) -> None:
+        define = taint(state)
         stacked = np.stack([read(state) for read in reads], axis=1)
         whole = stacked.view(target)
         put(state, whole if kind == "b128" else whole[:, 0])
+        define(state)
 
     return act
 
@@ -70,12 +87,19 @@ def _unpack(
     puts = [writer(context, o, piece, each) for o in target.items]
     dtype = dtype_of(piece)
 
+    def split(state: WarpState, found: list[Undefined]) -> list[Undefined]:
+        return np.split(found[0], len(puts), axis=1)
+
+    taint = follow(context, each.operands[1:], target.items, split, TYPE_NBYTES[kind])
+
     def act(state: WarpState) -> None:
+        define = taint(state)
         # A copy: the source may be among the targets.
         whole = read(state).copy().reshape(LANES, -1)
         pieces = np.ascontiguousarray(whole.view(dtype).T)
         for put, values in zip(puts, pieces, strict=True):
             put(state, values)
+        define(state)
 
     return act
 

@@ -117,6 +117,8 @@ class WarpState:
         Lanes that have not exited.
     pending
         Registers that a ``tcgen05.ld`` in flight will fill.
+    partial
+        Undefined bytes, (32, n), of registers of which some bytes are defined.
     local, local_written
         Local memory of every lane, and which bytes hold a defined value.
     arguments
@@ -139,6 +141,7 @@ class WarpState:
         ]
         self._views: dict[tuple[int, str], Lanes] = {}
         self.defined = [0] * len(self.registers)
+        self.partial: dict[int, NDArray[np.bool_]] = {}
         self.live = self.mask = live
         self.lanes = mask_to_lanes(live)
         self.pc = self.line = 0
@@ -253,4 +256,14 @@ class WarpState:
 
     def define(self, index: int, defined: int) -> None:
         """Say in which of the executing lanes a register has a value now."""
+        if self.partial:
+            self._forget_bytes(index)
         self.defined[index] = self.defined[index] & ~self.mask | defined & self.mask
+
+    def _forget_bytes(self, index: int) -> None:
+        """Let the executing lanes of a register count as a whole again."""
+        found = self.partial.get(index)
+        if found is not None:
+            found[self.lanes] = False
+            if not found.any():
+                del self.partial[index]

@@ -149,7 +149,6 @@ def test_parameters_are_read_in_place_or_by_address() -> None:
 
 def test_module_variables_keep_their_value_between_launches() -> None:
 
-
     on = machine()
     out = on.gmem.upload("out", np.zeros(1, np.uint32))
     module = ".global .align 4 .u32 counter = 40; .const .align 4 .b8 one[4] = {1, 0};"

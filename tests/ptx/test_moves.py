@@ -126,7 +126,11 @@ def test_an_undefined_value_flows_through_arithmetic() -> None:
         "mov.u32 %d, 1; @%p1 bra L; L:",
         "mov.u32 %d, 1; ld.shared.u32 %r1, [%r9];",
         "mov.u32 %d, 1; st.local.u32 [%r9], %d;",
-        "mov.b64 %rd1, {%d, %r9}; mov.b64 {%d, _}, %rd1;",
+        "mov.u32 %r1, 1; mov.b64 %rd1, {%r1, %r9}; mov.b64 {_, %d}, %rd1;",
+        "mov.u32 %r1, 1; prmt.b32 %d, %r1, %r9, 0x4210;",
+        "mov.u32 %r1, 1; prmt.b32 %d, %r1, %r1, %r9;",
+        "mov.u32 %r1, 1; prmt.b32 %r2, %r1, %r9, 0x4210; add.u32 %d, %r2, 0;",
+        "cvt.u32.u16 %r1, %h9; cvt.s32.s16 %d, %h9;",
         "mov.u32 %d, 1; bar.sync %r9;",
     ],
 )
@@ -159,6 +163,20 @@ def test_an_undefined_value_may_be_spilled_but_not_used() -> None:
     assert (lanes(body, "u4", module=module) == 3).all()
     with pytest.raises(UndefinedRegister):
         lanes(f"{good} ld.local.u32 %d, [%rd1];", "u4")
+
+
+def test_bytes_that_are_moved_about_stay_defined() -> None:
+    """The upper bytes of a word are left open and dropped later, as LLVM does."""
+    for text in (
+        "prmt.b32 %r2, %a, %r9, 0x4240; prmt.b32 %d, %r2, 0, 0x4442;",
+        "mov.b64 %rd1, {%a, %r9}; mov.b64 %rd2, %rd1; mov.b64 {%d, _}, %rd2;",
+        "mov.b32 {%b0, %b1, %b2, %b3}, %a; mov.b32 %r2, {%b2, %b7, %b7, %b7};"
+        "cvt.u8.u32 %h1, %r2; cvt.u32.u16 %r3, %h1; prmt.b32 %d, %r3, 0, 0x4440;",
+    ):
+        a = bits32(11)
+        d = lanes(text, "u4", a=a)
+        want = a if "rd1" in text else a >> np.uint32(16) & np.uint32(0xFF)
+        np.testing.assert_array_equal(d, want)
 
 
 def test_wrong_operands_are_named_with_their_line() -> None:

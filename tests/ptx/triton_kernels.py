@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from functools import cache
 from typing import NamedTuple
+
+# Unset, Triton 3.9 warns that the default will change.
+os.environ.setdefault("TRITON_DEFAULT_FP_FUSION", "1")
 
 import triton
 import triton.language as tl
