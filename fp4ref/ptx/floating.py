@@ -45,11 +45,29 @@ def _flushing(function: Callable[..., Lanes], form: Form) -> Callable[..., Lanes
     return lambda *sources: canonical(function(*sources))
 
 
+_TIE = np.uint64(1 << 28)
+_DROPPED = np.uint64((1 << 29) - 1)
+
+
+def fma(a: Lanes, b: Lanes, c: Lanes) -> Lanes:
+    """Return ``a * b + c`` rounded once.
+
+    The product is exact in float64. Rounding the float64 sum again is right unless it
+    looks like a tie between two float32, or is subnormal there: then `fma_f32` decides.
+    """
+    total = np.multiply(a, b, dtype=np.float64) + c
+    looks_tied = total.view(np.uint64) & _DROPPED == _TIE
+    small = (np.abs(total) < 2.0**-126) & (total != 0)
+    if (looks_tied | small).any():
+        return fma_f32(a, b, c)
+    return total.astype(np.float32)
+
+
 _ARITHMETIC: dict[str, Callable[..., Lanes]] = {
     "add": np.add,
     "sub": np.subtract,
     "mul": np.multiply,
-    "fma.rn": fma_f32,
+    "fma.rn": fma,
     "div.rn": np.divide,
     "sqrt.rn": np.sqrt,
     "rcp.rn": lambda x: np.divide(np.float32(1), x),
@@ -69,14 +87,18 @@ def arithmetic(context: LaunchContext, each: Instruction, form: Form) -> Action:
 def min_max(context: LaunchContext, each: Instruction, form: Form) -> Action:
     """Build min / max: with ``.NaN`` a NaN wins, without it loses; -0 < +0."""
     larger = form["name"] == "max"
+    # NumPy's maximum keeps a NaN, its fmax drops it; neither orders -0 and +0.
+    keeping, dropping = (np.maximum, np.fmax) if larger else (np.minimum, np.fmin)
+    choose = keeping if form["nan"] else dropping
+    of_signs = np.bitwise_and if larger else np.bitwise_or
 
     def pick(a: Lanes, b: Lanes) -> Lanes:
-        first_is_less = np.where(a == b, np.signbit(a), a < b)
-        result = np.where(first_is_less == larger, b, a)
-        a_nan, b_nan = a != a, b != b
-        if form["nan"]:
-            return np.where(a_nan | b_nan, np.float32(np.nan), result)
-        return np.where(a_nan, b, np.where(b_nan, a, result))
+        result: Lanes = choose(a, b)
+        zeros = (a == 0) & (b == 0)
+        if zeros.any():
+            signed = of_signs(a.view(np.uint32), b.view(np.uint32)).view(np.float32)
+            return np.where(zeros, signed, result)
+        return result
 
     return elementwise(context, each, _flushing(pick, form), "f32")
 

@@ -13,7 +13,7 @@ from fp4ref.ptx.elementwise import elementwise
 from fp4ref.ptx.operands import reader, writer
 from fp4ref.ptx.registry import Action, Form, instruction
 from fp4ref.ptx.state import LANES, Lanes, LaunchContext, WarpState, dtype_of
-from fp4ref.ptx.syntax import Instruction
+from fp4ref.ptx.syntax import Immediate, Instruction
 from fp4ref.ptx.taint import Undefined, follow, register_of, undefined_bytes
 
 ARITHMETIC = ".(?P<kind>[su](16|32|64))"
@@ -220,8 +220,17 @@ def permute(context: LaunchContext, each: Instruction, form: Form) -> Action:
     sources = each.operands[1:3]
     taint = follow(context, sources, each.operands[:1], move, 4, also=[by])
 
+    fixed = None
+    if isinstance(each.operands[3], Immediate):
+        codes = [each.operands[3].value >> int(n) & 15 for n in _NIBBLES]
+        fixed = codes if max(codes) < 8 else None
+
     def pick(a: Lanes, b: Lanes, selector: Lanes) -> Lanes:
-        source = np.stack([a, b], axis=1).view(np.uint8)  # (32, 8)
+        source = np.empty((LANES, 2), np.uint32)
+        source[:, 0], source[:, 1] = a, b
+        if fixed is not None:
+            return source.view(np.uint8).take(fixed, axis=1).view(np.uint32)[:, 0]
+        source = source.view(np.uint8)  # (32, 8)
         code = selector[:, None] >> _NIBBLES  # (32, 4)
         found = np.take_along_axis(source, (code & 7).astype(np.intp), axis=1)
         # Bit 3 of a code asks for the byte's sign in all its bits.

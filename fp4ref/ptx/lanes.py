@@ -14,6 +14,7 @@ from fp4ref.hardware.sm import elect_sync
 from fp4ref.ptx.operands import reader, writer
 from fp4ref.ptx.registry import Action, Form, Unknown, instruction
 from fp4ref.ptx.state import (
+    FULL,
     LANES,
     Lanes,
     LaunchContext,
@@ -65,8 +66,11 @@ def shuffle(context: LaunchContext, each: Instruction, form: Form) -> Action:
         known = state.mask & (state.defined[given_at] if given_at >= 0 else -1)
         put(state, values)
         put_valid(state, valid)
-        member = masks >> source.astype(np.uint32) & np.uint32(1) != 0
-        defined = lanes_to_mask(mask_to_lanes(known)[source] & member)
+        if known == FULL and (masks == FULL).all():
+            defined = FULL
+        else:
+            member = masks >> source.astype(np.uint32) & np.uint32(1) != 0
+            defined = lanes_to_mask(mask_to_lanes(known)[source] & member)
         for index, is_valid in targets:
             state.define(index, -1 if is_valid else defined)
 

@@ -62,7 +62,7 @@ def _pack(
     piece = _pieces(kind, len(source.items) or 3)
     reads = [reader(context, o, piece, each) for o in source.items]
     put = writer(context, each.operands[0], kind, each)
-    target = dtype_of(kind)
+    target, piece_type = dtype_of(kind), dtype_of(piece)
 
     def join(state: WarpState, found: list[Undefined]) -> list[Undefined]:
         return [np.concatenate(found, axis=1)]
@@ -71,7 +71,9 @@ def _pack(
 
     def act(state: WarpState) -> None:
         define = taint(state)
-        stacked = np.stack([read(state) for read in reads], axis=1)
+        stacked = np.empty((LANES, len(reads)), piece_type)
+        for i, read in enumerate(reads):
+            stacked[:, i] = read(state)
         whole = stacked.view(target)
         put(state, whole if kind == "b128" else whole[:, 0])
         define(state)

@@ -207,7 +207,26 @@ def write_memory(
         )
         return
     for cta, offsets, lanes in _by_rank(state, addresses):
-        _scatter(_shared_writer(state, cta), offsets, data[lanes])
+        index = _at_once(state, cta.smem, offsets, data.shape[1])
+        if index is None:
+            _scatter(_shared_writer(state, cta), offsets, data[lanes])
+        else:
+            _store_at_once(state, cta, index, data[lanes])
+
+
+def _store_at_once(
+    state: WarpState, cta: Cta, index: NDArray[np.int64], data: Bytes
+) -> None:
+    """Store all lanes' bytes; they await a proxy fence like those of the first lane."""
+    smem = cta.smem
+    store_generic(state.warp, cta, int(index[0, 0]) + smem.base, data[0])
+    smem.data[index] = data
+    smem.written[index] = True
+    smem.unfenced_by[index] = smem.unfenced_by[index[0, 0]]
+    first, last = int(index[:, 0].min()), int(index[:, -1].max())
+    # One range around all: the fence clears only bytes that this warp wrote.
+    around = Range(smem.space, first + smem.base, last + 1 - first)
+    state.warp.unfenced.add((smem, around))
 
 
 def _by_rank(

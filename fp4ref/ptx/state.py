@@ -225,6 +225,9 @@ class WarpState:
             A lane is not in its own mask, or a live member executes elsewhere or with
             another mask.
         """
+        first = int(masks[self.first_lane])
+        if first & self.live == self.mask and (masks == first).all():
+            return
         lanes = np.flatnonzero(self.lanes)
         for mask in {int(m) for m in masks[lanes]}:
             mine = sum(1 << int(n) for n in lanes if int(masks[n]) == mask)
