@@ -1,7 +1,8 @@
 """numerics: what the bits mean.
 
 `formats` holds the codes, `quantize` makes them, `dot` multiplies them as the tensor
-core does, `arithmetic` and `activation` are the float32 operations of the epilogue.
+core does, and `dot_unscaled` does so for the formats without block scales; `arithmetic`
+and `activation` are the float32 operations of the epilogue.
 Nothing here imports Numba before the first product.
 """
 
@@ -15,6 +16,7 @@ from fp4ref.numerics.dot import (
     mma_block_scaled,
     mma_decoded,
 )
+from fp4ref.numerics.dot_unscaled import ElementFormat, matmul_unscaled
 from fp4ref.numerics.formats import (
     ScaleFormat,
     decode_e2m1,
@@ -35,6 +37,7 @@ from fp4ref.numerics.quantize import (
 )
 
 __all__ = [
+    "ElementFormat",
     "Operand",
     "ScaleFormat",
     "add_f32",
@@ -54,6 +57,7 @@ __all__ = [
     "fma_f32",
     "gelu",
     "matmul_block_scaled",
+    "matmul_unscaled",
     "mma_block_scaled",
     "mma_decoded",
     "mul_f32",

@@ -1,0 +1,200 @@
+"""dot_unscaled: the matrix product with the bits of the tcgen05 FP16 and FP8 MMAs.
+
+One instruction multiplies 32 bytes along K: 16 elements of f16 or bf16, or 32 of the
+8-bit and narrower formats. All its products and C are added in one sum that keeps 25
+bits below the largest exponent; each term is truncated on its own, the sum once more to
+float32. A longer product chains instructions through the float32 accumulator. The
+arithmetic itself is in `dot_unscaled_jit`.
+
+NVIDIA does not document this arithmetic. The model is that of MMA-Sim (arXiv
+2511.10909, package mmasim 2.1.1); public vectors of a B200 confirm it for f16 and bf16.
+It has not been measured here on a Blackwell card.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Final, Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from fp4ref.errors import InputError
+from fp4ref.numerics.formats import F32, require_float32
+
+I64 = npt.NDArray[np.int64]
+
+INFINITE: Final = 1 << 12
+"""Exponent that stands for Inf and, with a significand of 0, for NaN."""
+
+_SERIAL_LIMIT: Final = 1 << 22
+
+
+class _Fields(NamedTuple):
+    """Bit fields of a float; `top` says what the largest exponent field holds."""
+
+    exponent_bits: int
+    mantissa_bits: int
+    top: Literal["Inf and NaN", "one NaN", "numbers"]
+
+
+class ElementFormat(Enum):
+    """Formats of A and B; sign, exponent and mantissa from the top bit down."""
+
+    F16 = "f16"
+    BF16 = "bf16"
+    E4M3 = "e4m3"
+    E5M2 = "e5m2"
+    E2M3 = "e2m3"
+    E3M2 = "e3m2"
+    E2M1 = "e2m1"
+
+    @property
+    def bits(self) -> int:
+        """Width of a code."""
+        return 1 + self.fields.exponent_bits + self.fields.mantissa_bits
+
+    @property
+    def fields(self) -> _Fields:
+        """Where the bits are."""
+        return _FIELDS[self]
+
+    @property
+    def k_step(self) -> int:
+        """K of one instruction."""
+        return 16 if self.bits == 16 else 32
+
+
+_FIELDS: Final = {
+    ElementFormat.F16: _Fields(5, 10, "Inf and NaN"),
+    ElementFormat.BF16: _Fields(8, 7, "Inf and NaN"),
+    ElementFormat.E4M3: _Fields(4, 3, "one NaN"),
+    ElementFormat.E5M2: _Fields(5, 2, "Inf and NaN"),
+    ElementFormat.E2M3: _Fields(2, 3, "numbers"),
+    ElementFormat.E3M2: _Fields(3, 2, "numbers"),
+    ElementFormat.E2M1: _Fields(2, 1, "numbers"),
+}
+
+
+class Terms(NamedTuple):
+    """A or B in integers: element = significand * 2^(exponent - mantissa_bits).
+
+    Attributes
+    ----------
+    significand, exponent : (rows, K)
+        A subnormal keeps the lowest exponent. Inf is +1 or -1, and NaN 0, with the
+        exponent `INFINITE`.
+    """
+
+    significand: I64
+    exponent: I64
+    mantissa_bits: int
+
+
+def decode_terms(codes: npt.NDArray[np.integer], element: ElementFormat) -> Terms:
+    """Split codes into significand and exponent."""
+    exponent_bits, mantissa_bits, top = element.fields
+    code = codes.astype(np.int64)
+    fraction = code & ((1 << mantissa_bits) - 1)
+    field = code >> mantissa_bits & ((1 << exponent_bits) - 1)
+    bias = (1 << exponent_bits - 1) - 1
+    significand = np.where(field > 0, fraction | 1 << mantissa_bits, fraction)
+    exponent = np.maximum(field, 1) - bias
+    largest = field == (1 << exponent_bits) - 1
+    if top == "Inf and NaN":
+        significand = np.where(largest, fraction == 0, significand)
+        exponent = np.where(largest, INFINITE, exponent)
+    elif top == "one NaN":
+        nan = largest & (fraction == (1 << mantissa_bits) - 1)
+        significand = np.where(nan, 0, significand)
+        exponent = np.where(nan, INFINITE, exponent)
+    negative = code >> (exponent_bits + mantissa_bits) & 1
+    return Terms(np.where(negative, -significand, significand), exponent, mantissa_bits)
+
+
+def matmul_unscaled(
+    a: npt.ArrayLike,
+    b: npt.ArrayLike,
+    c: npt.ArrayLike | None = None,
+    *,
+    a_format: ElementFormat,
+    b_format: ElementFormat,
+) -> F32:
+    """Return ``A B^T + C`` as a chain of instructions computes it.
+
+    PTX: ``tcgen05.mma.kind::f16`` and ``.kind::f8f6f4`` with float32 accumulators.
+
+    Parameters
+    ----------
+    a : (M, K)
+        One code per element, in its low bits; K is a multiple of the formats' `k_step`.
+    b : (N, K)
+    c : (M, N), float32
+        Enters the first instruction. None stands for +0.
+
+    Returns
+    -------
+    (M, N)
+        Never -0. NaN is 0x7FFFFFFF; it comes from a NaN, from Inf times 0, and from
+        infinite terms of both signs. A result of 2^128 or more is Inf.
+
+    Raises
+    ------
+    InputError
+        A shape, a type or a code is not legal, or the formats do not go together:
+        f16 with f16, bf16 with bf16, narrower ones in any pair.
+    """
+    from fp4ref.numerics import dot_unscaled_jit
+
+    if a_format is not b_format and 16 in (a_format.bits, b_format.bits):
+        raise InputError(
+            f"mma: A is {a_format.name} and B {b_format.name}; kind::f16 takes one "
+            "16-bit format for both"
+        )
+    rows_a = _checked("a", a, a_format)
+    rows_b = _checked("b", b, b_format)
+    if rows_a.shape[1] != rows_b.shape[1]:
+        raise InputError(
+            f"mma: K is {rows_a.shape[1]} in A and {rows_b.shape[1]} in B; they must "
+            "agree. Cut or pad one of them"
+        )
+    shape = (rows_a.shape[0], rows_b.shape[0])
+    if c is None:
+        d = np.zeros(shape, np.float32)
+    else:
+        d = np.array(require_float32(c, "mma c"), order="C")
+        if d.shape != shape:
+            raise InputError(
+                f"mma: C has shape {d.shape}; need {shape}, one element for a row of A "
+                "and row of B. Pass None for zero"
+            )
+    # Threads cost more than they save on one instruction.
+    parallel = rows_a.size * shape[1] > _SERIAL_LIMIT
+    jit = dot_unscaled_jit
+    chain = jit.chain_parallel if parallel else jit.chain_serial
+    chain(
+        decode_terms(rows_a, a_format),
+        decode_terms(rows_b, b_format),
+        a_format.k_step,
+        d.view(np.uint32),
+    )
+    return d
+
+
+def _checked(
+    name: str, codes: npt.ArrayLike, element: ElementFormat
+) -> npt.NDArray[np.integer]:
+    data = np.asarray(codes)
+    if data.dtype.kind not in "iu":
+        raise InputError(f"mma: {name} is {data.dtype}; need codes as integers")
+    if data.ndim != 2 or data.shape[1] == 0 or data.shape[1] % element.k_step:
+        raise InputError(
+            f"mma: {name} has shape {data.shape}; need (rows, K) with K a positive "
+            f"multiple of {element.k_step}. Pad K with code 0"
+        )
+    if data.size and not 0 <= int(data.min()) <= int(data.max()) < 1 << element.bits:
+        raise InputError(
+            f"mma: {name} has codes from {data.min()} to {data.max()}; {element.name} "
+            f"codes are 0 to {(1 << element.bits) - 1}"
+        )
+    return data
