@@ -72,6 +72,7 @@ _FORMATS = "tests/numerics/test_formats.py::"
 _QUANTIZE = "tests/numerics/test_quantize.py::"
 _ARITHMETIC = "tests/numerics/test_arithmetic.py::"
 _DOT = "tests/numerics/test_dot.py::"
+_UNSCALED = "tests/numerics/test_dot_unscaled.py::"
 _SCALES = "tests/layout/test_scale_factors.py::"
 _MBARRIER = "tests/hardware/test_mbarrier.py::"
 _NAMED = "tests/hardware/test_named_barrier.py::"
@@ -81,6 +82,8 @@ _MAP = "tests/hardware/test_tensor_map.py::"
 _TMA = "tests/hardware/test_tma.py::"
 _TMEM = "tests/hardware/test_tmem.py::"
 _TCGEN05 = "tests/hardware/test_tcgen05.py::"
+_MMA_UNSCALED = "tests/hardware/test_mma_unscaled.py::"
+_CP_ASYNC = "tests/hardware/test_cp_async.py::"
 _CLC = "tests/hardware/test_clc.py::"
 _MACHINE = "tests/hardware/test_machine.py::"
 
@@ -258,6 +261,27 @@ NUMERICS = _rules(
         "PTX says D = A * B; its sign of zero is not stated",
         _DOT + "test_the_default_c_is_plus_zero",
     ),
+    (
+        "tcgen05.mma arithmetic, kind::f16 and kind::f8f6f4",
+        "products of 32 bytes along K and C in one sum, 25 fraction bits, truncated",
+        PUBLISHED_MODEL,
+        f"{_MMASIM}; f16 and bf16 equal a B200's public vectors",
+        _UNSCALED + "test_every_output_equals_mmasim",
+    ),
+    (
+        "tcgen05.mma arithmetic, kind::f16 and kind::f8f6f4",
+        "a zero product takes no part in the largest exponent",
+        PUBLISHED_MODEL,
+        _MMASIM,
+        _UNSCALED + "test_a_zero_product_does_not_push_small_terms_out",
+    ),
+    (
+        "tcgen05.mma arithmetic, kind::f16 and kind::f8f6f4",
+        "NaN from NaN, Inf times 0 and infinities of both signs; else Inf passes",
+        PUBLISHED_MODEL,
+        _MMASIM,
+        _UNSCALED + "test_inf_and_nan",
+    ),
 )
 
 LAYOUT = _rules(
@@ -420,6 +444,27 @@ SHARED_MEMORY = _rules(
         DOCUMENTED,
         "PTX, proxy fences order the executing thread's accesses",
         _SMEM + "test_the_fence_of_another_warp_does_not_help",
+    ),
+    (
+        "fence.proxy.async",
+        "ordering 'shipped': to an MMA without scales a CTA barrier is as good",
+        SHIPPED_PRACTICE,
+        "CUTLASS's CuTe tutorial 01: st.shared, bar.sync, MMA; its SASS has no fence",
+        _MMA_UNSCALED + "test_shipped_ordering_takes_a_barrier_for_the_proxy_fence",
+    ),
+    (
+        "cp.async",
+        "a generic write, ordered by nothing but what waits for it",
+        DOCUMENTED,
+        "PTX, cp.async; async proxy names only the bulk copies",
+        _CP_ASYNC + "test_the_copy_is_a_generic_write",
+    ),
+    (
+        "cp.async.mbarrier.arrive.noinc",
+        "one arrival of each thread when its earlier cp.async are complete",
+        DOCUMENTED,
+        "PTX, cp.async.mbarrier.arrive; here for all lanes of a warp at once",
+        _CP_ASYNC + "test_the_arrival_comes_after_the_copies",
     ),
     (
         "matrix descriptor",
@@ -634,6 +679,20 @@ TCGEN05 = _rules(
         _TCGEN05 + "test_golden_idesc",
     ),
     (
+        "instruction descriptor",
+        "fields of kind::f16 and kind::f8f6f4",
+        DOCUMENTED,
+        "PTX, instruction descriptor; CUTLASS's words of tutorial 01 and example 81",
+        _MMA_UNSCALED + "test_golden_idesc_without_scales",
+    ),
+    (
+        "tcgen05.mma, kind::f16 and kind::f8f6f4",
+        "M is 128, N is 16 to 256 in steps of 16, K is 32 bytes",
+        DOCUMENTED,
+        "PTX, shapes of kind::f16 and kind::f8f6f4",
+        _MMA_UNSCALED + "test_unscaled_mma_for_every_n",
+    ),
+    (
         "tcgen05.mma",
         "which scale_vec, scale type and scale id go together",
         DOCUMENTED,
@@ -837,8 +896,12 @@ RULES: tuple[Rule, ...] = (
 
 NOT_MODELLED: tuple[Gap, ...] = (
     Gap("tcgen05 cta_group::2", "pairs of CTAs, M = 256"),
-    Gap("tcgen05.mma", "kinds other than mxf4nvf4 and mxf4, .ws, A from TMEM"),
+    Gap("tcgen05.mma", "kind::tf32, kind::i8, kind::mxf8f6f4, .ws, A from TMEM"),
     Gap("tcgen05.mma", "sparsity, M other than 128, K = 96 of sm_103a"),
+    Gap("tcgen05.mma, kind::f16 and kind::f8f6f4", "D in FP16, MN-major operands"),
+    Gap("tcgen05.mma, kind::f16 and kind::f8f6f4", "6- and 4-bit elements"),
+    Gap("tcgen05.mma, kind::f16 and kind::f8f6f4", "disable-output-lane, scale-input"),
+    Gap("cp.async", "groups, sources shorter than their targets, cache policies"),
     Gap("tcgen05.cp", "shapes other than 32x128b.warpx4, decompression"),
     Gap("tcgen05.ld, st", "16-lane accesses that start at other lanes than 0, 16"),
     Gap("tcgen05.shift", "all forms"),

@@ -1,16 +1,39 @@
-"""instr_descriptor: the 32-bit word that tells an MMA its shape and types."""
+"""instr_descriptor: the 32-bit word that tells an MMA its shape and types.
+
+The block-scaled kinds have one format of it, the kinds without scales another.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from fp4ref.errors import DescriptorFault, NotModelled
-from fp4ref.numerics import ScaleFormat
+from fp4ref.numerics import ElementFormat, ScaleFormat
 
 MMA_M = 128
 
-SHAPE_MASK = 0x3F << 17 | 3 << 27
-"""Bits of an instruction descriptor that hold N and M."""
+SHAPE_MASK = 0x3F << 17 | 0x1F << 24
+"""Bits of an instruction descriptor that hold N and M; of M, 24-26 where it has them.
+
+The block-scaled kinds keep them 0.
+"""
+
+UnscaledKind = Literal["f16", "f8f6f4"]
+
+_TYPES: dict[str, dict[int, ElementFormat]] = {
+    "f16": {0: ElementFormat.F16, 1: ElementFormat.BF16},
+    "f8f6f4": {
+        0: ElementFormat.E4M3,
+        1: ElementFormat.E5M2,
+        3: ElementFormat.E2M3,
+        4: ElementFormat.E3M2,
+        5: ElementFormat.E2M1,
+    },
+}
+"""Codes of the types of A and B, for each kind without scales."""
+
+_D_TYPES = {0: "F16", 1: "F32", 2: "S32", 3: "(none)"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,3 +134,111 @@ class InstrDescriptor:
             bool(word >> 13 & 1),
             bool(word >> 14 & 1),
         )
+
+
+@dataclass(frozen=True, slots=True)
+class UnscaledInstrDescriptor:
+    """Instruction descriptor of ``kind::f16`` and ``kind::f8f6f4``, 32 bits.
+
+    ======  =======================================
+    bits    field
+    ======  =======================================
+    0-1, 2  sparsity selector, sparsity
+    3       saturate (integer kinds)
+    4-5     type of D: F32 is 1
+    7-9     type of A
+    10-12   type of B
+    13, 14  negate A, negate B
+    15, 16  transpose A, B: 1 is MN-major
+    17-22   N >> 3
+    24-28   M >> 4
+    30-31   maximum shift of ``.ws``
+    ======  =======================================
+
+    Source: PTX, Instruction descriptor for .kind::tf32, .kind::f16, .kind::f8f6f4 and
+    .kind::i8.
+    """
+
+    kind: UnscaledKind
+    m: int
+    n: int
+    a_format: ElementFormat
+    b_format: ElementFormat
+    negate_a: bool = False
+    negate_b: bool = False
+
+    def encode(self) -> int:
+        """Return the 32-bit word."""
+        code = {element: code for code, element in _TYPES[self.kind].items()}
+        return (
+            1 << 4
+            | code[self.a_format] << 7
+            | code[self.b_format] << 10
+            | self.negate_a << 13
+            | self.negate_b << 14
+            | self.n >> 3 << 17
+            | self.m >> 4 << 24
+        )
+
+    @classmethod
+    def decode(cls, word: int, kind: UnscaledKind) -> UnscaledInstrDescriptor:
+        """Read a 32-bit word.
+
+        Raises
+        ------
+        DescriptorFault
+            A field has a value that the kind does not take.
+        NotModelled
+            Sparsity, D other than F32, MN-major operands, elements of 6 or 4 bits, or
+            M other than 128.
+        """
+        fields = f"idesc {word:#010x} of kind::{kind}"
+        types = _TYPES[kind]
+        a_code, b_code = word >> 7 & 7, word >> 10 & 7
+        if a_code not in types or b_code not in types:
+            raise DescriptorFault(
+                f"{fields}: element types {a_code} and {b_code}",
+                rule="types: " + ", ".join(f"{c} {t.name}" for c, t in types.items()),
+                remedy="build the descriptor for the right kind",
+            )
+        a_format, b_format = types[a_code], types[b_code]
+        if kind == "f16" and a_format is not b_format:
+            raise DescriptorFault(
+                f"{fields}: A is {a_format.name} and B {b_format.name}",
+                rule="kind::f16 takes one type for A and B",
+                remedy="convert one of them",
+            )
+        if word & (1 << 3 | 1 << 6 | 1 << 23 | 1 << 29 | 3 << 30):
+            raise DescriptorFault(
+                f"{fields}: bits of another kind or of .ws are set",
+                rule="bits 3, 6, 23 and 29 to 31 are 0",
+                remedy="rebuild the descriptor",
+            )
+        m, n = (word >> 24 & 31) << 4, (word >> 17 & 63) << 3
+        d_type = word >> 4 & 3
+        if word & 7 or d_type != 1 or m != MMA_M:
+            raise NotModelled(
+                f"{fields}: sparsity {word & 7}, D type {_D_TYPES[d_type]}, M {m}",
+                rule="this machine has dense MMAs with M=128 and D in float32",
+                remedy="use M=128 and float32 accumulators without sparsity",
+            )
+        if not 16 <= n <= 256 or n % 16:
+            raise DescriptorFault(
+                f"{fields}: N is {n}",
+                rule="with M=128, N is 16 to 256 in steps of 16 for cta_group::1",
+                remedy="split or pad N",
+            )
+        if word >> 15 & 3:
+            raise NotModelled(
+                f"{fields}: MN-major operands (transpose bits {word >> 15 & 3})",
+                rule="this machine has K-major operands",
+                remedy="store both operands with K contiguous",
+            )
+        if min(a_format.bits, b_format.bits) < 8:
+            raise NotModelled(
+                f"{fields}: {a_format.name} and {b_format.name}",
+                rule="6- and 4-bit elements lie padded in shared memory, 16 in 16 B",
+                remedy="use 8-bit elements, or kind::mxf4nvf4 for E2M1",
+            )
+        negate_a, negate_b = bool(word >> 13 & 1), bool(word >> 14 & 1)
+        return cls(kind, m, n, a_format, b_format, negate_a, negate_b)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from fp4ref.errors import HardwareFault
+from fp4ref.hardware.smem import reach_barrier
 
 if TYPE_CHECKING:
     from fp4ref.hardware.sm import Blocked, Cta, Warp
@@ -33,6 +34,7 @@ class NamedBarriers:
 
     def arrive(self, warp: Warp, barrier: int, threads: int | None) -> int:
         """Count one warp in; returns the round it belongs to."""
+        reach_barrier(warp)
         bad_count = threads is not None and (threads <= 0 or threads % 32)
         if not 0 <= barrier < COUNT or bad_count:
             raise NamedBarrierFault(

@@ -66,6 +66,8 @@ class Warp:
         ``tcgen05.ld`` / ``st`` that no wait has covered yet.
     tcgen05_queue
         ``tcgen05`` copies, MMAs and commits in flight, oldest first.
+    cp_async_queue
+        ``cp.async`` copies in flight, oldest first.
     """
 
     def __init__(self, cta: Cta, index: int) -> None:
@@ -84,6 +86,7 @@ class Warp:
         self.bulk_count = 0
         self.tmem_accesses: list[AsyncOp] = []
         self.tcgen05_queue: list[AsyncOp] = []
+        self.cp_async_queue: list[AsyncOp] = []
 
     @property
     def smem(self) -> SharedMemory:

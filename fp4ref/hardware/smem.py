@@ -6,7 +6,8 @@ cluster, bits 24 and up of an address hold the CTA's rank.
 The generic proxy (ordinary loads and stores) and the async proxy (TMA, tcgen05) do not
 see each other's writes without a fence. Bytes written by ``st.shared`` are marked until
 the writing warp executes ``fence.proxy.async``; an async access to a marked byte is a
-fault.
+fault. With ``ordering="shipped"`` an MMA without scales also accepts bytes behind a CTA
+barrier, as CUTLASS's first tutorial relies on.
 """
 
 from __future__ import annotations
@@ -31,6 +32,9 @@ BASE = 0x400
 
 NBYTES = 232_448
 """Dynamic shared memory of one CTA: 227 KB (CUTLASS `sm100_smem_capacity_bytes`)."""
+
+_BEHIND_BARRIER = 1 << 15
+"""Bit of `SharedMemory.unfenced_by`: the writer has reached a CTA barrier since."""
 
 RANK_SHIFT = 24
 """Bits of a shared::cluster address above the offset: the CTA rank."""
@@ -110,7 +114,7 @@ class SharedMemory(Memory):
         if not writers.any():
             return
         stale = writers[writers != 0]
-        rank, warp = divmod(int(stale[0]) - 1, 32)
+        rank, warp = divmod((int(stale[0]) & ~_BEHIND_BARRIER) - 1, 32)
         raise MissingProxyFence(
             f"{stale.size} bytes written by st.shared are {verb} by the async proxy",
             who=f"{self.who()}; written by warp {warp}"
@@ -121,6 +125,13 @@ class SharedMemory(Memory):
             remedy="execute fence.proxy.async.shared::cta in the writing warp, then a "
             "barrier",
         )
+
+    def accept_barriers(self, where: Range) -> bool:
+        """Take a barrier for the missing proxy fence; True if any byte needed it."""
+        writers = self.window(self.unfenced_by, where)
+        behind = writers & _BEHIND_BARRIER != 0
+        writers[behind] = 0
+        return bool(behind.any())
 
     def forget(self) -> None:
         """Start a new CTA: nothing is written, no label is known."""
@@ -170,9 +181,17 @@ def fence_proxy_async(warp: Warp) -> None:
     """Order this warp's st.shared before later async use: ``fence.proxy.async``."""
     for memory, where in warp.unfenced:
         writers = memory.window(memory.unfenced_by, where)
-        writers[writers == _writer(warp)] = 0
+        writers[writers & ~np.uint16(_BEHIND_BARRIER) == _writer(warp)] = 0
     warp.unfenced.clear()
     warp.record("fence.proxy.async.shared::cta", {})
+
+
+def reach_barrier(warp: Warp) -> None:
+    """Note that this warp's unfenced st.shared come before a CTA barrier."""
+    if warp.machine.ordering == "shipped":
+        for memory, where in warp.unfenced:
+            writers = memory.window(memory.unfenced_by, where)
+            writers[writers == _writer(warp)] |= np.uint16(_BEHIND_BARRIER)
 
 
 _DESCRIPTOR_SWIZZLE = {mode.descriptor_code: mode for mode in SwizzleMode}

@@ -70,7 +70,7 @@ def _before_cp(warp: Warp, target: Range) -> list[AsyncOp]:
     return earlier
 
 
-def _before_mma(warp: Warp, d: Range, d_tmem: int, idesc: int) -> list[AsyncOp]:
+def before_mma(warp: Warp, d: Range, d_tmem: int, idesc: int) -> list[AsyncOp]:
     """Return what an MMA into `d` comes after.
 
     Raises
@@ -97,7 +97,8 @@ def _before_mma(warp: Warp, d: Range, d_tmem: int, idesc: int) -> list[AsyncOp]:
     return earlier
 
 
-def _check_cta_group(warp: Warp, cta_group: int, what: str) -> None:
+def check_cta_group(warp: Warp, cta_group: int, what: str) -> None:
+    """Raise `NotModelled` for a pair of CTAs."""
     if cta_group != 1:
         raise NotModelled(
             f"{what}.cta_group::{cta_group}",
@@ -122,7 +123,7 @@ def cp(
     ------
     DescriptorFault, NotModelled, TmemAllocationFault, MissingProxyFence
     """
-    _check_cta_group(warp, cta_group, "tcgen05.cp")
+    check_cta_group(warp, cta_group, "tcgen05.cp")
     desc = SmemDescriptor.decode(s_desc)
     if shape != "32x128b.warpx4" or desc.swizzle is not SwizzleMode.NONE:
         raise NotModelled(
@@ -140,11 +141,11 @@ def cp(
             remedy="clear the lane field",
         )
     warp.tmem.check_allocated(column, 4, warp.who)
-    source = _tile_range(warp, desc, SF_ROWS, 16)
+    source = tile_range(warp, desc, SF_ROWS, 16)
     target = warp.tmem.rectangle(0, LANES, column, 4)
 
     def land() -> None:
-        rows = _read_tile(warp, desc, source, SF_ROWS, 16)
+        rows = read_tile(warp, desc, source, SF_ROWS, 16)
         warp.tmem.write(target, np.tile(rows, (4, 1)))
 
     op = warp.machine.issue(
@@ -192,21 +193,11 @@ def mma(
         At landing: the four lane quarters hold different scales.
     NotModelled, TmemAllocationFault, MissingProxyFence, UninitialisedRead
     """
-    _check_cta_group(warp, cta_group, "tcgen05.mma")
+    check_cta_group(warp, cta_group, "tcgen05.mma")
     i = InstrDescriptor.decode(idesc)
     vec_size = _check_scales(warp, i, kind, scale_vec)
     a, b = SmemDescriptor.decode(a_desc), SmemDescriptor.decode(b_desc)
-    lane, column = lane_column(d_tmem)
-    if lane:
-        raise DescriptorFault(
-            f"accumulator at lane {lane}",
-            who=warp.who,
-            where=f"taddr {d_tmem:#010x}",
-            rule="an accumulator with M=128 starts at lane 0",
-            remedy="clear the lane field",
-        )
-    warp.tmem.check_allocated(column, i.n, warp.who)
-    d = warp.tmem.rectangle(0, LANES, column, i.n)
+    d = accumulator(warp, d_tmem, i.n)
     sfa = _scale_range(warp, sfa_tmem, i.m, "SFA")
     sfb = _scale_range(warp, sfb_tmem, i.n, "SFB")
     for scales, name in ((sfa, "SFA"), (sfb, "SFB")):
@@ -218,12 +209,12 @@ def mma(
                 rule="an MMA may not overwrite the scales it reads",
                 remedy=f"keep {i.n} columns for D, and the scales outside them",
             )
-    a_tile = _tile_range(warp, a, i.m, ROW_NBYTES)
-    b_tile = _tile_range(warp, b, i.n, ROW_NBYTES)
+    a_tile = tile_range(warp, a, i.m, ROW_NBYTES)
+    b_tile = tile_range(warp, b, i.n, ROW_NBYTES)
 
     def land() -> None:
-        codes_a = unpack_e2m1(_read_tile(warp, a, a_tile, i.m, ROW_NBYTES))
-        codes_b = unpack_e2m1(_read_tile(warp, b, b_tile, i.n, ROW_NBYTES))
+        codes_a = unpack_e2m1(read_tile(warp, a, a_tile, i.m, ROW_NBYTES))
+        codes_b = unpack_e2m1(read_tile(warp, b, b_tile, i.n, ROW_NBYTES))
         scales_a = _read_scales(warp, sfa, i.m, i.a_sf_id, MMA_K // vec_size)
         scales_b = _read_scales(warp, sfb, i.n, i.b_sf_id, MMA_K // vec_size)
         c = warp.tmem.read(d).view(np.float32) if enable_input_d else None
@@ -256,7 +247,7 @@ def mma(
         unit="tcgen05",
         reads=[a_tile, b_tile, sfa, sfb, *([d] if enable_input_d else [])],
         writes=[d],
-        after=_before_mma(warp, d, d_tmem, idesc),
+        after=before_mma(warp, d, d_tmem, idesc),
     )
     warp.tcgen05_queue.append(op)
 
@@ -269,7 +260,7 @@ def commit(
     One arrival on `mbar` when all earlier cp and mma of this warp are complete; with
     `cta_mask`, on the same offset in every CTA of the mask.
     """
-    _check_cta_group(warp, cta_group, "tcgen05.commit")
+    check_cta_group(warp, cta_group, "tcgen05.commit")
     cta, offset = warp.cta.resolve_shared(mbar)
     targets = [cta] if cta_mask is None else multicast_targets(warp, cta_mask)
 
@@ -301,7 +292,9 @@ def _check_scales(warp: Warp, i: InstrDescriptor, kind: str, scale_vec: str) -> 
     legal = _SCALE_VECTORS.get(kind)
     if legal is None:
         raise NotModelled(
-            f"tcgen05.mma.kind::{kind}", who=warp.who, remedy="use mxf4nvf4 or mxf4"
+            f"tcgen05.mma.kind::{kind}.block_scale",
+            who=warp.who,
+            remedy="use mxf4nvf4 or mxf4",
         )
     if scale_vec not in legal:
         raise DescriptorFault(
@@ -329,7 +322,27 @@ def _check_scales(warp: Warp, i: InstrDescriptor, kind: str, scale_vec: str) -> 
     return vec_size
 
 
-def _tile_range(warp: Warp, desc: SmemDescriptor, rows: int, row_nbytes: int) -> Range:
+def accumulator(warp: Warp, d_tmem: int, n: int) -> Range:
+    """Cells of an accumulator: 128 lanes x `n` columns of float32.
+
+    Raises
+    ------
+    DescriptorFault, TmemAllocationFault
+    """
+    lane, column = lane_column(d_tmem)
+    if lane:
+        raise DescriptorFault(
+            f"accumulator at lane {lane}",
+            who=warp.who,
+            where=f"taddr {d_tmem:#010x}",
+            rule="an accumulator with M=128 starts at lane 0",
+            remedy="clear the lane field",
+        )
+    warp.tmem.check_allocated(column, n, warp.who)
+    return warp.tmem.rectangle(0, LANES, column, n)
+
+
+def tile_range(warp: Warp, desc: SmemDescriptor, rows: int, row_nbytes: int) -> Range:
     """Bounding range of a K-major tile, for conflicts, bounds and the trace."""
     start = desc.start
     if desc.swizzle is SwizzleMode.NONE:
@@ -354,7 +367,7 @@ def _tile_range(warp: Warp, desc: SmemDescriptor, rows: int, row_nbytes: int) ->
     return where
 
 
-def _read_tile(
+def read_tile(
     warp: Warp, desc: SmemDescriptor, where: Range, rows: int, row_nbytes: int
 ) -> Bytes:
     """Gather a K-major tile, shape (rows, row_nbytes)."""

@@ -8,7 +8,7 @@ It knows nothing of `gemm`: any kernel that uses modelled instructions can run.
   instruction), `executor`.
 - Instructions: `integer`, `floating`, `approximate`, `conversion`, `moves`, `memory`,
   `atomics`, `matrices`, `lanes`, `control`; hardware units: `mbarriers` (with
-  `spin_loops`), `barriers`, `tma`, `tcgen05`, `clc`.
+  `spin_loops`), `barriers`, `tma`, `cp_async`, `tcgen05`, `mma_unscaled`, `clc`.
 """
 
 from fp4ref.ptx.control import KernelTrap

@@ -1,0 +1,126 @@
+"""mma_unscaled: the tcgen05 MMAs without scale factors, of FP16, BF16 and FP8 elements.
+
+Issue, order and landing are those of the block-scaled MMA in `tcgen05`; what differs is
+the instruction descriptor and the arithmetic. One instruction takes 32 bytes along K:
+16 elements of 16 bits, or 32 of 8 bits.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from fp4ref.errors import NotModelled
+from fp4ref.hardware.instr_descriptor import UnscaledInstrDescriptor, UnscaledKind
+from fp4ref.hardware.smem import SmemDescriptor
+from fp4ref.hardware.tcgen05 import (
+    accumulator,
+    before_mma,
+    check_cta_group,
+    read_tile,
+    tile_range,
+)
+from fp4ref.numerics import ElementFormat, matmul_unscaled
+from fp4ref.trace import Bytes
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from fp4ref.hardware.sm import Warp
+
+ROW_NBYTES = 32
+"""Bytes of one row that one instruction reads."""
+
+
+def mma(
+    warp: Warp,
+    d_tmem: int,
+    a_desc: int,
+    b_desc: int,
+    idesc: int,
+    enable_input_d: bool,
+    *,
+    kind: UnscaledKind = "f16",
+    disable_output_lanes: tuple[int, ...] = (),
+    cta_group: int = 1,
+) -> None:
+    """``tcgen05.mma.cta_group::1.kind::{f16,f8f6f4}``.
+
+    ``D = A * B + D``; without `enable_input_d`, D starts at +0. D is 128 lanes x N
+    columns of float32. A and B are K-major tiles in shared memory.
+
+    Parameters
+    ----------
+    disable_output_lanes
+        Bit masks of lanes that are not written; only zeros are modelled.
+
+    Raises
+    ------
+    DescriptorFault, NotModelled, TmemAllocationFault
+    MissingProxyFence, UninitialisedRead
+        At landing.
+    """
+    check_cta_group(warp, cta_group, "tcgen05.mma")
+    if any(disable_output_lanes):
+        raise NotModelled(
+            "tcgen05.mma with disable-output-lane",
+            who=warp.who,
+            rule="this machine writes all 128 lanes of D",
+            remedy="pass a vector of zeros",
+        )
+    i = UnscaledInstrDescriptor.decode(idesc, kind)
+    a, b = SmemDescriptor.decode(a_desc), SmemDescriptor.decode(b_desc)
+    d = accumulator(warp, d_tmem, i.n)
+    a_tile = tile_range(warp, a, i.m, ROW_NBYTES)
+    b_tile = tile_range(warp, b, i.n, ROW_NBYTES)
+
+    def land() -> None:
+        if warp.machine.ordering == "shipped":
+            for tile in (a_tile, b_tile):
+                if warp.smem.accept_barriers(tile):
+                    warp.machine.advise(
+                        "tcgen05.mma reads st.shared behind a barrier, without "
+                        "fence.proxy.async"
+                    )
+        codes_a = _codes(read_tile(warp, a, a_tile, i.m, ROW_NBYTES), i.a_format)
+        codes_b = _codes(read_tile(warp, b, b_tile, i.n, ROW_NBYTES), i.b_format)
+        c = warp.tmem.read(d).view(np.float32) if enable_input_d else None
+        result = matmul_unscaled(
+            codes_a ^ _sign(i.a_format) if i.negate_a else codes_a,
+            codes_b ^ _sign(i.b_format) if i.negate_b else codes_b,
+            c,
+            a_format=i.a_format,
+            b_format=i.b_format,
+        )
+        warp.tmem.write(d, result.view(np.uint8))
+
+    op = warp.machine.issue(
+        warp,
+        "tcgen05.mma",
+        {
+            "d_tmem": d_tmem,
+            "a_desc": a_desc,
+            "b_desc": b_desc,
+            "idesc": idesc,
+            "enable_input_d": enable_input_d,
+            "kind": kind,
+        },
+        land,
+        unit="tcgen05",
+        reads=[a_tile, b_tile, *([d] if enable_input_d else [])],
+        writes=[d],
+        after=before_mma(warp, d, d_tmem, idesc),
+    )
+    warp.tcgen05_queue.append(op)
+
+
+def _codes(rows: Bytes, element: ElementFormat) -> NDArray[np.integer]:
+    """Elements of a tile: bytes, or little-endian pairs of them."""
+    return np.ascontiguousarray(rows).view(
+        np.uint16 if element.bits == 16 else np.uint8
+    )
+
+
+def _sign(element: ElementFormat) -> int:
+    return 1 << (element.bits - 1)
