@@ -3,9 +3,9 @@
 It knows nothing of `gemm`: any kernel that uses modelled instructions can run.
 
 - Text: `syntax`, `tokens`, `statements`, `parser`; `program` adds control flow.
-- Running: `state` (a warp's registers), `operands`, `special_registers`, `spaces`
-  (memory), `loader` (addresses), `registry` (which function translates which
-  instruction), `executor`.
+- Running: `state` (a warp's registers), `taint` (which of their bytes are defined),
+  `operands`, `special_registers`, `spaces` (memory), `loader` (addresses), `registry`
+  (which function translates which instruction), `executor`.
 - Instructions: `integer`, `floating`, `approximate`, `conversion`, `moves`, `memory`,
   `atomics`, `matrices`, `lanes`, `control`; hardware units: `mbarriers` (with
   `spin_loops`), `barriers`, `tma`, `cp_async`, `tcgen05`, `mma_unscaled`, `clc`.

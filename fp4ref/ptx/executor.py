@@ -135,9 +135,9 @@ def _run(state: WarpState, steps: Sequence[Step]) -> Body:
         _activate(state, step, path.mask)
         if step.flow:
             if step.flow == "bra":
-                going_back = state.mask and step.target <= pc
+                going_back, active = state.mask and step.target <= pc, path.mask
                 _branch(state, step, path, paths)
-                if going_back and loops.turn(path.mask):
+                if going_back and loops.turn(active):
                     yield from loops.wait()
             else:
                 path.mask &= ~state.mask

@@ -90,7 +90,7 @@ def follow(
     written = [
         (i, context.index[o.name])
         for i, o in enumerate(targets)
-        if isinstance(o, Register)
+        if isinstance(o, Register) and o.name in context.index
     ]
 
     def define_all(state: WarpState) -> None:

@@ -151,12 +151,16 @@ def wait_group(context: LaunchContext, each: Instruction, form: Form) -> Action:
 
 
 @instruction(
-    "prefetch", form="(.(param|const))?.tensormap", operands=1, writes=0, strict=True
+    "prefetch",
+    form="(?P<space>.param|.const)?.tensormap",
+    operands=1,
+    writes=0,
+    strict=True,
 )
 def prefetch_tensormap(context: LaunchContext, each: Instruction, form: Form) -> Action:
     """Build ``prefetch.tensormap``."""
     at = address_reader(context, each.operands[0], each)
-    if form["name"] + ".tensormap" != each.opcode:
+    if form["space"]:
         return lambda state: None
     return lambda s: tma.prefetch_tensormap(
         s.warp, _tensor_map(s, s.uniform(at(s), "the tensor map"))

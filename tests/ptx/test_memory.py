@@ -286,7 +286,6 @@ REFUSED = [
     "ld.global.mmio.u32 %r1, [%rd1]",
     "ld.shared.v2.b128 {%q1, %q2}, [%r1]",
     "st.async.shared::cluster.b32 [%r1], %r2, [%r3]",
-    "cp.async.ca.shared.global [%r1], [%rd1], 4",
     "ldmatrix.sync.aligned.m16n16.x1.trans.shared.b8 {%r1}, [%r2]",
     "prefetch.global.L2 [%rd1]",
     "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%rd1], "

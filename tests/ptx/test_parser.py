@@ -220,8 +220,9 @@ def check(text: str) -> None:
         for name in module.entries:
             program = Program.of(module, name)
             _ = program.reconvergence
-            block = program.entry.directives.get("reqntid", (32, 1, 1))
-            context = load(machine(), program, bytes(program.param_nbytes), block)
+            x, y, z, *_ = (*program.entry.directives.get("reqntid", (32,)), 1, 1, 1)
+            params = bytes(program.param_nbytes)
+            context = load(machine(), program, params, (x, y, z))
             translate(context)
     except Fp4refError as found:
         error = found

@@ -358,8 +358,7 @@ def test_a_load_is_pending_until_its_wait(use: str) -> None:
 
 def test_tcgen05_forms_that_are_not_modelled_are_refused() -> None:
     for text in (
-        "tcgen05.mma.cta_group::1.kind::f16 [%r1], %rd1, %rd2, %r2, %p1",
-        "tcgen05.mma.cta_group::1.kind::f8f6f4 [%r1], %rd1, %rd2, %r2, %p1",
+        "tcgen05.mma.cta_group::1.kind::i8 [%r1], %rd1, %rd2, %r2, %p1",
         "tcgen05.mma.cta_group::2.kind::mxf4nvf4.block_scale.block16 [%r1], %rd1, "
         "%rd2, %r2, [%r3], [%r4], %p1",
         "tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale.block16.collector::a::use "
