@@ -302,7 +302,7 @@ def fuzzed(rng: np.random.Generator) -> Case:
         "activation": draw(None, "relu", "gelu", "silu"),
         "scheduler": draw("clc", "static"),
         "raster": draw("m", "n"),
-        "stages": draw(2, 3, 4),
+        "stages": draw(2, 3, None),
         "c_stages": draw(1, 2, 3),
         "d_stages": draw(1, 2, 3),
         "accumulator_stages": draw(1, 2),
