@@ -102,6 +102,14 @@ def test_fma_does_not_round_through_float64() -> None:
     assert run("fma.rn.f32 %d, %a, %b, %c;", a, b, c) == [0x3F800001] * 32
 
 
+def test_fma_into_the_subnormals_rounds_once() -> None:
+    """Half a unit less 2^-196: in float64 it looks like a tie, and would go up."""
+    a = np.full(32, (1 + 2.0**-23) * 2.0**-75, np.float32)
+    b = np.full(32, (1 - 2.0**-23) * 2.0**-75, np.float32)
+    c = np.full(32, 2.0**-127 + 2.0**-149, np.float32)
+    assert run("fma.rn.f32 %d, %a, %b, %c;", a, b, c) == [0x00400001] * 32
+
+
 def test_fma_of_special_values() -> None:
     inf, zero, one = np.float32(np.inf), np.float32(0), np.float32(1)
     rows = [

@@ -215,15 +215,16 @@ def test_shared_stores_await_a_proxy_fence(trace: bool) -> None:
     on = machine(trace=trace)
 
     def body(fence: str) -> str:
-        return f"{SHARED} mov.u32 %r2, %tid.x; st.shared.u32 [%r1], 5; {fence}"
+        at = "mov.u32 %r2, %tid.x; mad.lo.u32 %r1, %r2, 4, %r1;"
+        return f"{SHARED} {at} st.shared.u32 [%r1], 5; {fence}"
 
     run(body("fence.proxy.async.shared::cta;"), on=on)
-    on.sms[0].smem.read_async(Range("smem0", 0x400, 4))
+    on.sms[0].smem.read_async(Range("smem0", 0x400, 128))
     for fence in ("", "fence.proxy.async.global;", "fence.acq_rel.cta;"):
         on = machine(trace=trace)
         run(body(fence), on=on)
-        with pytest.raises(MissingProxyFence):
-            on.sms[0].smem.read_async(Range("smem0", 0x400, 4))
+        with pytest.raises(MissingProxyFence, match="128 bytes"):
+            on.sms[0].smem.read_async(Range("smem0", 0x400, 128))
 
 
 ATOMICS = {

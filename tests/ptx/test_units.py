@@ -17,7 +17,14 @@ from fp4ref.errors import (
 )
 from fp4ref.hardware.mbarrier import MbarrierState
 from fp4ref.hardware.tensor_map import DataType, TensorMap
-from fp4ref.ptx import IssueFault, Program, PtxError, launch, parse
+from fp4ref.ptx import (
+    IssueFault,
+    Program,
+    PtxError,
+    UndefinedRegister,
+    launch,
+    parse,
+)
 from fp4ref.ptx.spin_loops import spins
 
 BAR = ".shared .align 8 .b64 bar; mov.u32 %r1, bar; mov.u32 %r2, %tid.x;"
@@ -161,6 +168,7 @@ PEEKS = {
     "skips a wait": f"{TRY}; @%p2 bra D; W: {TRY}; @!%p2 bra W; D:",
     "gives up": f"W: {TRY}; add.u32 %r5, %r2, 1; setp.gt.u32 %p3, %r5, 4;"
     "@%p3 bra D; @!%p2 bra W; D:",
+    "does something": f"W: {TRY}; st.shared.u32 [%r1+8], %r2; @!%p2 bra W;",
     "once": f"{TRY.replace('try', 'test')};",
 }
 
@@ -168,6 +176,26 @@ PEEKS = {
 @pytest.mark.parametrize("name", PEEKS)
 def test_a_test_that_does_not_come_back_is_a_peek(name: str) -> None:
     assert not wait_of(PEEKS[name])
+
+
+def test_a_loop_of_another_shape_parks_at_its_second_turn() -> None:
+    """A load on the way is more than the program text is followed through."""
+    loop = f"W: {TRY}; ld.shared.u64 %rd1, [%r1]; @!%p2 bra W;"
+    assert not wait_of(loop)
+    on = machine("late", trace=True)
+    body = f"""{init(32)}
+        mov.u32 %r9, %warpid;
+        setp.eq.u32 %p6, %r9, 1;
+        @%p6 bra OTHER;
+        {loop}
+        bra END;
+    OTHER: mbarrier.arrive.shared::cta.b64 _, [%r1];
+    END: bar.sync 0;
+    """
+    run(body, threads=64, on=on)
+    names = [e.operation for e in on.recorder.trace.events]
+    assert names.count("mbarrier.test_wait.parity") == 1
+    assert names.count("mbarrier.try_wait.parity") == 1
 
 
 def test_a_peek_is_late_under_the_late_schedule() -> None:
@@ -242,6 +270,9 @@ def test_clc_answers_and_undefined_coordinates() -> None:
     found = on.gmem.contents(out, 24).view(np.uint32).reshape(3, 2)
     # CTA 0 took 1's work; 2 found nothing left.
     assert found.tolist() == [[101, 1], [0, 0], [7, 9]]
+    careless = body.replace("selp.u32 %r8, %r8, 9, %p3;", "")
+    with pytest.raises(UndefinedRegister, match="%r8"):
+        run(careless, on=on, grid=(3, 1, 1))
 
 
 # -- TMA and TMEM ---------------------------------------------
