@@ -28,6 +28,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if "tools" in getattr(item, "fixturenames", ()):
             item.add_marker("outside")
+            # One worker builds; the others would build the same program again.
+            item.add_marker(pytest.mark.xdist_group("cutlass"))
 
 
 @pytest.fixture(scope="session")
