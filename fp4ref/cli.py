@@ -210,8 +210,13 @@ def cutlass_command(
     k: Annotated[int, typer.Option(help="Depth.")] = 512,
     sms: Annotated[int, typer.Option(help="SMs of the emulated GPU.")] = 2,
     schedule: Annotated[
-        str, typer.Option(help="When asynchronous work lands: eager, late or a seed.")
-    ] = "eager",
+        str | None,
+        typer.Option(
+            help="When asynchronous work lands: eager, late or a seed. Default: eager; "
+            "late for tutorial-02, whose warps must keep pace.",
+            show_default=False,
+        ),
+    ] = None,
     ordering: Annotated[
         str, typer.Option(help="shipped, or ptx: only what the PTX text promises.")
     ] = "shipped",

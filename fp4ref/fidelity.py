@@ -265,7 +265,7 @@ NUMERICS = _rules(
         "tcgen05.mma arithmetic, kind::f16 and kind::f8f6f4",
         "products of 32 bytes along K and C in one sum, 25 fraction bits, truncated",
         PUBLISHED_MODEL,
-        f"{_MMASIM}; f16 and bf16 equal a B200's public vectors",
+        f"{_MMASIM}; the same family fits public B200 vectors (f16, bf16)",
         _UNSCALED + "test_every_output_equals_mmasim",
     ),
     (

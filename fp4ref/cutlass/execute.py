@@ -87,7 +87,7 @@ def execute_example(
     k: int,
     *,
     operands: tuple[BlockScaled, BlockScaled] | None = None,
-    schedule: str | int = "eager",
+    schedule: str | int | None = None,
     ordering: Ordering = "shipped",
     sms: int = 2,
     trace: bool = True,
@@ -101,7 +101,7 @@ def execute_example(
         Put on the device in place of 72b's A, B and their scales. Its own check then
         fails, because the host computes with what it had.
     schedule, ordering, sms
-        As for `fp4ref.run`.
+        As for `fp4ref.run`; without a schedule, the example's own.
 
     Raises
     ------
@@ -113,6 +113,8 @@ def execute_example(
     build_example(name, progress)
     module = _module(name)
     recorder = Recorder() if trace else None
+    if schedule is None:
+        schedule = find_example(name).schedule
     machine = Machine(sms, make_schedule(schedule), ordering, recorder)
 
     def run_kernel(

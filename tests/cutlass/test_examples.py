@@ -1,4 +1,7 @@
-"""test_examples: CUTLASS example 72b on the stand-in runtime, with kernels of ours."""
+"""test_examples: CUTLASS example 72b on the stand-in runtime, with kernels of ours.
+
+The other examples run with their own kernels; their builds make them soak tests.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +12,10 @@ from fp4ref import BlockScaled, GemmConfig, run
 from fp4ref.cutlass import Copy, ExampleResult, run_example
 from fp4ref.cutlass.entries import read_entries
 from fp4ref.cutlass.examples import find_example
+from fp4ref.cutlass.execute import execute_example
 from fp4ref.cutlass.program import check_symbols
 from fp4ref.errors import InputError, LaunchFault
+from fp4ref.hardware import cp_async, mma_unscaled, smem
 from fp4ref.hardware.machine import Machine
 from fp4ref.hardware.tensor_map import TensorMap
 from fp4ref.layout import sf_nbytes, swizzle_scales, unswizzle_scales
@@ -204,6 +209,125 @@ def test_other_examples_reach_their_launch(
     assert launch.block == (threads, 1, 1)
     assert (launch.smem_nbytes, len(launch.params)) == (smem_nbytes, params_nbytes)
     assert "ailed" in result.output
+
+
+OTHERS = {
+    "81": [(128, 128, 256), (384, 256, 512)],
+    "tutorial-01": [(128, 256, 64), (256, 512, 128)],
+    "tutorial-02": [(128, 256, 64), (256, 512, 64), (256, 512, 192)],
+}
+CASES = [
+    (name, shape, schedule)
+    for name, shapes in OTHERS.items()
+    for shape in shapes
+    for schedule in ("eager", "late", 7)
+    if (name, shape[2], schedule) != ("tutorial-02", 192, "eager")
+]
+
+NO_WAIT_LD = "tcgen05.ld result used without tcgen05.wait::ld"
+NO_FENCE = "tcgen05.mma reads st.shared behind a barrier, without fence.proxy.async"
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize(("name", "shape", "schedule"), CASES)
+def test_the_other_examples_pass_their_own_checks(tools, name, shape, schedule):
+    found = execute_example(name, *shape, schedule=schedule, trace=False)
+    assert found.result.passed, found.result.problems
+    assert find_example(name).verdict in found.result.output
+    expected = {"81": set(), "tutorial-02": {NO_WAIT_LD}}
+    assert set(found.advisories) == expected.get(name, {NO_WAIT_LD, NO_FENCE})
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("name", OTHERS)
+def test_the_other_examples_pass_under_their_own_schedule(tools, name):
+    found = execute_example(name, 128, 256, 256, trace=False)
+    assert found.result.passed, found.result.problems
+
+
+@pytest.mark.soak
+def test_the_first_warp_of_tutorial_02_may_run_two_phases_ahead(tools):
+    """Nobody else arrives on its mbarriers: on silicon, too, only time protects it."""
+    found = execute_example("tutorial-02", 128, 256, 192, schedule="eager", trace=False)
+    assert not found.result.passed
+    assert "before the waiting warp saw it" in found.result.problems[0]
+
+
+@pytest.mark.soak
+def test_what_a_tutorials_kernel_prints_is_in_its_output(tools):
+    found = execute_example("tutorial-02", 128, 256, 64, trace=False)
+    assert "MMA_Atom\n  ThrID:      _1:_0\n" in found.result.output
+    assert "Shape_MNK:  (_128,_256,_16)" in found.result.output
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("81", ""),
+        ("tutorial-01", "written by st.shared are read by the async proxy"),
+        ("tutorial-02", "a tcgen05.ld result is used before tcgen05.wait::ld"),
+    ],
+)
+def test_what_the_ptx_text_alone_says_of_the_other_examples(tools, name, says):
+    found = execute_example(name, 128, 256, 128, ordering="ptx", trace=False)
+    assert found.result.passed == (not says)
+    assert not says or says in found.result.problems[0]
+
+
+def one_row_off(monkeypatch):
+    right = mma_unscaled.read_tile
+    monkeypatch.setattr(
+        mma_unscaled, "read_tile", lambda *args: np.roll(right(*args), 1, axis=0)
+    )
+
+
+def no_swizzle(monkeypatch):
+    right = smem._tile_offsets
+    none = smem.SwizzleMode.NONE
+
+    def wrong(swizzle, start, leading, stride, rows, nbytes):
+        return right(none, start, leading, stride, rows, nbytes)
+
+    monkeypatch.setattr(smem, "_tile_offsets", wrong)
+
+
+def no_input_d(monkeypatch):
+    right = mma_unscaled.mma
+
+    def wrong(*args, **kwargs):
+        return right(*args[:-1], False, **kwargs)
+
+    monkeypatch.setattr(mma_unscaled, "mma", wrong)
+
+
+def copies_the_first_scale_again(monkeypatch):
+    right = cp_async.copy
+    first = []
+
+    def wrong(warp, targets, sources, nbytes):
+        first.append(sources)
+        right(warp, targets, first[0], nbytes)
+
+    monkeypatch.setattr(cp_async, "copy", wrong)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize(
+    ("name", "rule"),
+    [
+        *(
+            (name, rule)
+            for name in OTHERS
+            for rule in (one_row_off, no_swizzle, no_input_d)
+        ),
+        ("81", copies_the_first_scale_again),
+    ],
+)
+def test_one_wrong_rule_makes_another_example_fail(tools, name, rule, monkeypatch):
+    rule(monkeypatch)
+    found = execute_example(name, 256, 256, 128, schedule="late", trace=False)
+    assert not found.result.passed
 
 
 def test_an_unknown_example_is_refused():
