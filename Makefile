@@ -7,11 +7,12 @@ BIN := .venv/bin
 endif
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: help walk test soak bench clean
+.PHONY: help walk test soak conformance bench clean
 help:
 	@echo "make walk   a real matrix product through the kernel, every bit checked"
 	@echo "make test   formatting, types, import rules and all tests"
 	@echo "make soak   the long tests: thousands of seeds, shapes and bit flips"
+	@echo "make conformance  other people's kernels on the emulated SM; rewrites the table"
 	@echo "make bench  speed, beside what you would use instead"
 	@echo "make clean  remove .venv and caches"
 
@@ -28,7 +29,7 @@ help:
 
 .venv/dev: .venv/core pyproject.toml
 	@echo "setting up: installing the test tools"
-	@$(PIP) install --editable '.[dev]'
+	@$(PIP) install --editable '.[dev,cutlass]'
 	@touch $@
 
 walk: .venv/core
@@ -39,10 +40,15 @@ test: .venv/dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 --dist loadgroup
 
 soak: .venv/dev
 	$(BIN)/python -m pytest -n 2 -m soak
+
+# Triton is large and needed by nothing else.
+conformance: .venv/dev
+	@$(PIP) install 'triton>=3.9,<3.10'
+	$(BIN)/python conformance/run.py
 
 bench: .venv/core
 	$(BIN)/python benchmarks/bench_emulator.py
