@@ -7,8 +7,8 @@ float32. A longer product chains instructions through the float32 accumulator. T
 arithmetic itself is in `dot_unscaled_jit`.
 
 NVIDIA does not document this arithmetic. The model is that of MMA-Sim (arXiv
-2511.10909, package mmasim 2.1.1). Public vectors of a B200, for f16 and bf16 and perhaps
-of mma.sync, agree with it; it has not been measured here on a Blackwell card.
+2511.10909, package mmasim 2.1.1). Public vectors of a B200 for f16 and bf16, perhaps of
+mma.sync, agree with it; it has not been measured here on a Blackwell card.
 """
 
 from __future__ import annotations
