@@ -2,8 +2,9 @@
 
 `TensorMap` holds the arguments of ``cuTensorMapEncodeTiled`` and refuses what the
 driver refuses, by rule. `to_bytes` and `from_bytes` use the layout of the officially
-opaque object as read from ptxas's lowering of ``tensormap.replace`` and from published
-dumps; the emulator itself only uses the decoded fields.
+opaque object as the driver writes it: measured for thousands of maps on an H200 (driver
+580.159); the codes of the 4-bit and 6-bit types, which that card refuses, are those of
+ptxas's lowering of ``tensormap.replace``. The emulator only uses the decoded fields.
 """
 
 from __future__ import annotations
@@ -71,6 +72,8 @@ _SWIZZLE_INFO = (0x10, 0x100, 0x200, 0x400)
 _L2_PROMOTIONS = 4
 NBYTES = 128
 MAX_BOX = 256
+MAX_BOX_NBYTES = 228 << 10
+"""All of an SM's shared memory, more than a CTA can have."""
 MAX_RANK = 5
 
 
@@ -128,6 +131,12 @@ class TensorMap:
         """Bytes that one load credits to its mbarrier: the full box, always."""
         return self.box_row_nbytes * prod(self.box[1:])
 
+    @property
+    def strided_box_nbytes(self) -> int:
+        """Box bytes, each extent divided by its element stride and rounded down."""
+        steps = zip(self.box, self.element_strides, strict=True)
+        return prod(b // e for b, e in steps) * self.data_type.bits // 8
+
     def to_bytes(self) -> bytes:
         """Return the 128 bytes of the CUtensorMap."""
         w = [0] * 32
@@ -141,7 +150,6 @@ class TensorMap:
             | self.oob_nan << 15
             | tf32 << 16
             | self.l2_promotion << 17
-            | (prod(self.dims) >= 65_536) << 21
         )
         for i, stride in enumerate(self.strides):
             w[3 + i] = (stride >> 4) & 0xFFFFFFFF
@@ -152,7 +160,7 @@ class TensorMap:
         w[13] |= (self.box[0] - 1) << 24
         for i, extent in enumerate(self.box[1:]):
             w[14] |= (extent - 1) << (8 * i)
-        w[16] = 0 if self.data_type.bits < 8 else self.box_nbytes & 0xFFFFFFFF
+        w[16] = 0 if self.data_type.bits < 8 else self.strided_box_nbytes
         w[18] = _SWIZZLE_INFO[self.swizzle]
         return struct.pack("<32I", *w)
 
@@ -250,7 +258,7 @@ def _check(m: TensorMap) -> None:
             f"an interleaved layout has rank 3 or more, not {rank}",
         ),
         (
-            m.interleave != 0 or inner_bits % 128 == 0,
+            inner_bits % 128 == 0,
             f"a box row is a multiple of 16 bytes, not {inner_bits / 8:g}",
         ),
         (
@@ -259,10 +267,6 @@ def _check(m: TensorMap) -> None:
             or inner_bits <= 8 * m.swizzle.span,
             f"a box row is at most the swizzle span of {m.swizzle.span} bytes, not "
             f"{inner_bits / 8:g}",
-        ),
-        (
-            m.interleave != 2 or m.swizzle is SwizzleMode.B32,
-            "32-byte interleave takes the 32-byte swizzle",
         ),
         (
             0 <= m.l2_promotion < _L2_PROMOTIONS,
@@ -285,3 +289,8 @@ def _check(m: TensorMap) -> None:
     for holds, rule in rules:
         if not holds:
             raise TensorMapError(f"cuTensorMapEncodeTiled: {rule}")
+    if m.strided_box_nbytes > MAX_BOX_NBYTES:
+        raise TensorMapError(
+            f"cuTensorMapEncodeTiled: a box is at most {MAX_BOX_NBYTES} bytes, not "
+            f"{m.strided_box_nbytes}"
+        )

@@ -3,7 +3,9 @@
 A load credits the bytes of its full box to an mbarrier (complete_tx); it never arrives.
 Elements outside the tensor are filled with zero and their bytes are credited all the
 same. A store has no barrier: it belongs to a bulk group of its warp, and lands in two
-steps, first reading shared memory, then writing global memory.
+steps, first reading shared memory, then writing global memory. It ends a row not at the
+tensor's last element but at the end of that element's 16-byte chunk. All measured on an
+H200.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from numpy.typing import NDArray
 
 from fp4ref.errors import ClusterFault, HardwareFault, MisalignedAddress, NotModelled
 from fp4ref.hardware.cluster import multicast_targets
-from fp4ref.hardware.tensor_map import TensorMap
+from fp4ref.hardware.tensor_map import DataType, TensorMap
 from fp4ref.layout import SwizzleMode
 from fp4ref.trace import Bytes, Range
 
@@ -30,7 +32,11 @@ if TYPE_CHECKING:
 
 SMEM_ALIGNMENT = 128
 
-_NAN_FILL = {16: 0x7FFF, 32: 0x7FFFFFFF, 64: 0x7FFFFFFFFFFFFFFF}
+CHUNK = 16
+"""Bytes on which rows of a box start in global memory, and stores end."""
+
+_NAN_FILL = 0x7FF7
+"""Every 16 bits of an out-of-bounds element, whatever the type."""
 
 
 class TmaFault(HardwareFault):
@@ -61,15 +67,21 @@ def _check(warp: Warp, m: TensorMap, coords: Sequence[int], smem: int) -> None:
             "cp.async.bulk.tensor]",
             remedy="use the .Nd form of the map's rank",
         )
-    if coords[0] * m.data_type.bits % 8 or any(
-        not -(1 << 31) <= c < 1 << 31 for c in coords
-    ):
+    if any(not -(1 << 31) <= c < 1 << 31 for c in coords):
         raise TmaFault(
             f"coordinates {tuple(coords)}",
             who=warp.who,
-            rule="coordinates are signed 32-bit element offsets; the first starts on a "
-            "byte",
+            rule="coordinates are signed 32-bit element offsets",
             remedy="give element offsets, not tile indices",
+        )
+    if coords[0] * m.data_type.bits % (8 * CHUNK):
+        raise TmaFault(
+            f"coordinates {tuple(coords)}: the first is {m.data_type.bits}-bit element "
+            f"{coords[0]}",
+            who=warp.who,
+            rule=f"a box row starts on a multiple of {CHUNK} bytes; an H200 ends "
+            "anything else with an illegal instruction",
+            remedy=f"step by multiples of {8 * CHUNK // m.data_type.bits} elements",
         )
     if smem % SMEM_ALIGNMENT:
         raise MisalignedAddress(
@@ -85,18 +97,20 @@ def _check(warp: Warp, m: TensorMap, coords: Sequence[int], smem: int) -> None:
 _Piece = tuple[slice, slice, Range]
 
 
-def _pieces(m: TensorMap, coords: Sequence[int]) -> Iterator[_Piece]:
+def _pieces(m: TensorMap, coords: Sequence[int], end: int = 1) -> Iterator[_Piece]:
     """Parts of the box that lie inside the tensor.
 
     Yields (box rows, bytes of a row, global range); the box rows are numbered with
-    dimension 1 fastest.
+    dimension 1 fastest. A cut row reaches to a multiple of `end` bytes.
     """
     low = max(0, -coords[0])
     high = min(m.box[0], m.dims[0] - coords[0])
     if low >= high:
         return
     bits = m.data_type.bits
-    row_bytes = slice(low * bits // 8, high * bits // 8)
+    # 16 elements of 4 bits end on a byte; the box itself ends on a chunk.
+    stop = -(-high * bits // (8 * end)) * end
+    row_bytes = slice(low * bits // 8, stop)
     first_byte = m.address + (coords[0] + low) * bits // 8
     if m.rank == 1:
         yield slice(0, 1), row_bytes, _rows("gmem", first_byte, row_bytes, 1, 0)
@@ -141,11 +155,26 @@ def _gather(warp: Warp, m: TensorMap, pieces: Sequence[_Piece]) -> Bytes:
     """Read a box from global memory, shape (rows, row bytes)."""
     gmem = warp.machine.gmem
     if len(pieces) == 1 and pieces[0][2].size == m.box_nbytes:
-        return gmem.read(pieces[0][2])
+        return _converted(m, gmem.read(pieces[0][2]))
     tile = _fill(m)
     for rows, row_bytes, where in pieces:
-        tile[rows, row_bytes] = gmem.read(where)
+        tile[rows, row_bytes] = _converted(m, gmem.read(where))
     return tile
+
+
+def _converted(m: TensorMap, data: Bytes) -> Bytes:
+    """Round TF32 elements on their way in, nearest even; NaN loses sign and payload.
+
+    The other types pass as they are, the FTZ ones with their subnormals.
+    """
+    if m.data_type not in (DataType.TFLOAT32, DataType.TFLOAT32_FTZ):
+        return data
+    bits = np.ascontiguousarray(data).view("<u4")
+    is_nan = (bits & np.uint32(0x7FFFFFFF)) > np.uint32(0x7F800000)
+    kept = np.where(is_nan, np.uint32(0), bits)  # keeps the sum from wrapping
+    rounded = kept + np.uint32(0xFFF) + (kept >> np.uint32(13) & np.uint32(1))
+    rounded &= np.uint32(0xFFFFE000)
+    return np.where(is_nan, np.uint32(0x7FFFE000), rounded).view(np.uint8)
 
 
 def load(
@@ -219,13 +248,22 @@ def load(
 def store(warp: Warp, tensor_map: TensorMap, coords: Sequence[int], src: int) -> None:
     """``cp.async.bulk.tensor.Nd.global.shared::cta.bulk_group``. Frame 7.9.
 
-    Parts outside the tensor are not written.
+    Parts outside the tensor are not written, except to the end of the 16-byte chunk in
+    which a row ends.
 
     Raises
     ------
     MisalignedAddress, TmaFault, ClusterFault, NotModelled
     """
     _check(warp, tensor_map, coords, src)
+    if any(c < 0 for c in coords):
+        raise TmaFault(
+            f"store to coordinates {tuple(coords)}",
+            who=warp.who,
+            rule="the first corner of a store is not negative; an H200 ends one with an "
+            "illegal instruction [CUDA guide, tensor memory access]",
+            remedy="start the box inside; only its far ends may be outside",
+        )
     cta, offset = warp.cta.resolve_shared(src)
     if cta is not warp.cta:
         raise ClusterFault(
@@ -236,7 +274,7 @@ def store(warp: Warp, tensor_map: TensorMap, coords: Sequence[int], src: int) ->
             remedy="store from the CTA that holds the tile",
         )
     where_smem = Range(cta.smem.space, offset, tensor_map.box_nbytes)
-    pieces = list(_pieces(tensor_map, coords))
+    pieces = list(_pieces(tensor_map, coords, CHUNK))
     tile: Bytes = np.empty((0, 0), np.uint8)
 
     def land_read() -> None:
@@ -293,9 +331,7 @@ def _fill(m: TensorMap) -> Bytes:
     shape = (prod(m.box[1:]), m.box_row_nbytes)
     if not m.oob_nan:
         return np.zeros(shape, np.uint8)
-    bits = m.data_type.bits
-    nan = np.full(m.box[0], _NAN_FILL[bits], f"<u{bits // 8}").view(np.uint8)
-    return np.tile(nan, (shape[0], 1))
+    return np.full((shape[0], shape[1] // 2), _NAN_FILL, "<u2").view(np.uint8)
 
 
 def commit_group(warp: Warp) -> None:

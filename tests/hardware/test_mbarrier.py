@@ -23,11 +23,11 @@ LIMIT = (1 << 20) - 1
 
 
 def word(phase, pending, expected, tx_count):
-    """The 64-bit word from the bit positions that ptxas's lowering shows."""
+    """The 64-bit word from the bit positions that were measured."""
     minus_expected = (0x100000 - expected) & 0xFFFFF
     minus_pending = (0x100000 - pending) & 0xFFFFF
-    tx = tx_count & 0x3FFFFF
-    return phase << 63 | minus_pending << 43 | tx << 21 | minus_expected << 1
+    minus_tx = -tx_count & 0x1FFFFF
+    return phase << 63 | minus_pending << 43 | minus_tx << 21 | minus_expected << 1
 
 
 def states_of(*actions, count=1):
@@ -51,6 +51,22 @@ def states_of(*actions, count=1):
 def test_init_writes_the_word_that_ptxas_writes(count, golden):
     on = launch(machine(), lambda w: mbarrier.init(w, MBAR, count))
     assert word_at(on, MBAR) == golden
+
+
+def test_the_word_with_bytes_expected_is_what_an_h200_showed():
+    def body(warp):
+        mbarrier.init(warp, MBAR, 5)
+        mbarrier.arrive(warp, MBAR)
+        mbarrier.expect_tx(warp, MBAR, 0x123)
+        mbarrier.complete_tx(warp, MBAR, 0x23)
+        golden.append(word_at(on, MBAR))
+        mbarrier.complete_tx(warp, MBAR, 0x100)
+        return
+        yield
+
+    golden, on = [], machine()
+    launch(on, body)
+    assert golden == [0x7FFFE3FF_E01FFFF6]
 
 
 @given(

@@ -68,10 +68,19 @@ def expected_tile(m, tensor, coords, dst, fill=0):
 
 def expected_tensor(m, before, tile, coords, src):
     source, out = bits_of(tile), bits_of(before)
+    end = 0
     for at, target, bits in elements(m, coords):
         if target is not None:
             from_ = tile_bit(m, src, at)
             out[target : target + bits] = source[from_ : from_ + bits]
+            end = target + bits
+        elif end and end % 128:
+            # The last chunk of a row is written whole.
+            from_ = tile_bit(m, src, at)
+            out[end : end + bits] = source[from_ : from_ + bits]
+            end += bits
+        else:
+            end = 0
     return np.packbits(out, bitorder="little")
 
 
@@ -139,23 +148,24 @@ CASES = [
 ]
 
 
-def corners(dims, box):
-    """Inside, overhanging at both ends, and wholly outside."""
+def corners(name, dims, box):
+    """Inside, overhanging at both ends, and wholly outside; on 16-byte chunks."""
+    chunk = 128 // BITS[name]
     inside = tuple(
         2 * ((d - b) // 4) if d > b else 0 for d, b in zip(dims, box, strict=True)
     )
     low = tuple(-2 * (b // 3) if b > 2 else 0 for b in box)
     high = tuple(d - max(1, b // 2) for d, b in zip(dims, box, strict=True))
-    high = (high[0] // 2 * 2, *high[1:])
-    outside = (dims[0], *[0] * (len(dims) - 1))
+    outside = (dims[0] + chunk - 1, *[0] * (len(dims) - 1))
     before = (*[0] * (len(dims) - 1), -box[-1] // 2 * 2)
-    return {inside, low, high, outside, before}
+    everywhere = {inside, low, high, outside, before}
+    return {(c[0] // chunk * chunk, *c[1:]) for c in everywhere}
 
 
 @pytest.mark.parametrize("offset", [0, 128, 0x380])
 @pytest.mark.parametrize(("name", "dims", "box", "swizzle", "pad"), CASES)
 def test_load_element_by_element(name, dims, box, swizzle, pad, offset):
-    for coords in sorted(corners(dims, box)):
+    for coords in sorted(corners(name, dims, box)):
         on = machine()
         tensor, m = tensor_map(on, name, dims, box, swizzle, pad=pad)
         got = load(on, m, coords, TILE + offset)
@@ -166,7 +176,9 @@ def test_load_element_by_element(name, dims, box, swizzle, pad, offset):
 @pytest.mark.parametrize("offset", [0, 0x280])
 @pytest.mark.parametrize(("name", "dims", "box", "swizzle", "pad"), CASES)
 def test_store_element_by_element(name, dims, box, swizzle, pad, offset):
-    for coords in sorted(corners(dims, box)):
+    for coords in sorted(corners(name, dims, box)):
+        if min(coords) < 0:
+            continue
         on = machine("late")
         before, m = tensor_map(on, name, dims, box, swizzle, pad=pad)
         tile = random_bytes(prod(box) * BITS[name] // 8, seed=1)
@@ -177,7 +189,7 @@ def test_store_element_by_element(name, dims, box, swizzle, pad, offset):
 
 @pytest.mark.parametrize(
     ("name", "nan"),
-    [("FLOAT32", 0x7FFFFFFF), ("FLOAT64", 0x7FFFFFFFFFFFFFFF)],
+    [("FLOAT32", 0x7FF77FF7), ("FLOAT64", 0x7FF77FF77FF77FF7)],
 )
 def test_nan_fill(name, nan):
     on = machine()
@@ -203,7 +215,7 @@ def test_a_map_beyond_its_allocation():
         load(on, TensorMap(DataType.UINT8, address, (128,), (), (128,)), (0,))
 
 
-@pytest.mark.parametrize("coords", [(0, 0), (96, 0), (-16, -3), (1000, 1000)])
+@pytest.mark.parametrize("coords", [(0, 0), (96, 0), (-16, -3), (1008, 1000)])
 def test_the_full_box_is_credited_wherever_it_lies(coords):
     on = machine()
     _, m = tensor_map(on, "UINT8", (128, 8), (32, 8))
@@ -462,7 +474,9 @@ def test_misaligned_tile(offset):
     [
         ((0,), "1 coordinates for a tensor of rank 2"),
         ((0, 0, 0), "3 coordinates"),
-        ((1, 0), "starts on a byte"),
+        ((1, 0), "starts on a multiple of 16 bytes"),
+        ((16, 0), "multiples of 32 elements"),
+        ((-24, 0), "illegal instruction"),
         ((1 << 31, 0), "signed 32-bit"),
         ((0, -(1 << 31) - 1), "signed 32-bit"),
     ],
@@ -472,6 +486,27 @@ def test_bad_coordinates(coords, says):
     _, m = tensor_map(on, "U4_ALIGN8B", (256, 8), (64, 8))
     with pytest.raises(TmaFault, match=says):
         launch(on, one_load(m, coords))
+
+
+@pytest.mark.parametrize("coords", [(-32, 0), (0, -1)])
+def test_a_store_does_not_start_below_the_tensor(coords):
+    on = machine()
+    _, m = tensor_map(on, "UINT8", (128, 8), (32, 8))
+    with pytest.raises(TmaFault, match="not negative"):
+        launch(on, lambda w: tma.store(w, m, coords, TILE))
+
+
+def test_a_store_writes_the_last_chunk_of_a_row_whole():
+    on = machine()
+    before, m = tensor_map(on, "UINT8", (35, 2), (64, 2), pad=32)
+    tile = random_bytes(128, seed=1)
+    store(on, m, (0, 0), tile)
+    after = on.gmem.contents(m.address, before.size)
+    for row in range(2):
+        start = row * m.strides[0]
+        got, old = (each[start:][: m.strides[0]] for each in (after, before))
+        np.testing.assert_array_equal(got[:48], tile[64 * row :][:48])
+        np.testing.assert_array_equal(got[48:], old[48:])
 
 
 def test_what_is_not_modelled_is_refused():
