@@ -1,0 +1,135 @@
+"""driver: find the GPU, and say in one sentence why there is none."""
+
+from __future__ import annotations
+
+import ctypes
+import importlib
+import platform
+import re
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from fp4ref.errors import Fp4refError
+
+_VERSION_FILE = Path("/proc/driver/nvidia/version")
+
+
+class DeviceError(Fp4refError):
+    """There is no GPU to run on, or the driver refused a call."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gpu:
+    """What was found.
+
+    Attributes
+    ----------
+    card
+        Name of the card; '' if there is none.
+    driver
+        Version of the kernel driver; '' if it is not known.
+    missing
+        One sentence: why nothing can run; '' if a card is there.
+    """
+
+    card: str = ""
+    capability: tuple[int, int] = (0, 0)
+    driver: str = ""
+    missing: str = ""
+
+    def __bool__(self) -> bool:
+        return not self.missing
+
+    def __str__(self) -> str:
+        if self.missing:
+            return self.missing
+        major, minor = self.capability
+        return f"{self.card}, compute capability {major}.{minor}, driver {self.driver}"
+
+
+@cache
+def find_gpu() -> Gpu:
+    """Look for the first GPU, once; raises nothing."""
+    system = f"{platform.system()} on {platform.machine()}"
+    if platform.system() not in ("Linux", "Windows"):
+        return Gpu(missing=f"CUDA has no driver for {system}")
+    try:
+        importlib.import_module("cuda.bindings.driver")
+    except ImportError as error:
+        return Gpu(missing=f"cuda-python is not installed ({error})")
+    try:
+        driver = bindings()
+        device = call(driver.cuDeviceGet, 0)
+        name = call(driver.cuDeviceGetName, 128, device)
+        attribute = driver.CUdevice_attribute
+        capability = tuple(
+            call(
+                driver.cuDeviceGetAttribute,
+                getattr(attribute, f"CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_{part}"),
+                device,
+            )
+            for part in ("MAJOR", "MINOR")
+        )
+    except DeviceError as error:
+        return Gpu(missing=str(error))
+    card = name.split(b"\0")[0].decode()
+    return Gpu(card, (capability[0], capability[1]), _driver_version())
+
+
+def _driver_version() -> str:
+    """Version of the kernel driver, as nvidia-smi prints it."""
+    try:
+        text = _VERSION_FILE.read_text()
+    except OSError:
+        text = ""
+    if found := re.search(r"\b\d{3}\.\d+(?:\.\d+)?\b", text):
+        return found.group()
+    number = int(call(bindings().cuDriverGetVersion))
+    return f"for CUDA {number // 1000}.{number % 1000 // 10}"
+
+
+@cache
+def bindings() -> Any:
+    """Return ``cuda.bindings.driver``, initialised.
+
+    Raises
+    ------
+    DeviceError
+        No cuda-python, no driver library, or no GPU.
+    """
+    try:
+        driver: Any = importlib.import_module("cuda.bindings.driver")
+        result = driver.cuInit(0)
+    except ImportError as error:
+        raise DeviceError(f"cuda-python is not installed ({error})") from None
+    except RuntimeError as error:
+        # The bindings load libcuda at the first call; what they raise is theirs.
+        first = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise DeviceError(f"no NVIDIA driver is installed ({first})") from None
+    if int(result[0]) != 0:
+        raise DeviceError(f"the NVIDIA driver finds no GPU ({result[0].name})")
+    return driver
+
+
+def call(function: Any, *arguments: Any) -> Any:
+    """Call a driver function and return its value.
+
+    Raises
+    ------
+    DeviceError
+        It did not return ``CUDA_SUCCESS``.
+    """
+    status, *values = function(*arguments)
+    if int(status) != 0:
+        raise DeviceError(f"{function.__name__}: {status.name}")
+    return values[0] if values else None
+
+
+@cache
+def libcuda() -> ctypes.CDLL:
+    """Return the driver library itself, for calls with arguments it shall refuse."""
+    bindings()
+    name = "nvcuda.dll" if platform.system() == "Windows" else "libcuda.so.1"
+    return ctypes.CDLL(name)

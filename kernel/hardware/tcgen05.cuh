@@ -1,0 +1,57 @@
+// Part 6. tcgen05: scale copies, the block-scaled MMA, and commit.
+//
+// The elected lane issues. PTX promises, within one thread: an MMA comes after earlier copies
+// and after earlier MMAs of the same accumulator, a commit after everything. A copy is NOT
+// ordered after an earlier MMA.
+#pragma once
+#include "smem.cuh"
+
+// 32 rows of 16 bytes to 4 columns; row r lands in lanes r, r + 32, r + 64, r + 96. Frame 6.6.4.
+__device__ __forceinline__ void tcgen05_cp(bool elected, u32 taddr, SmemDescriptor source) {
+    asm volatile(
+        "{\n\t"
+        ".reg .pred p;\n\t"
+        "setp.ne.b32 p, %2, 0;\n\t"
+        "@p tcgen05.cp.cta_group::1.32x128b.warpx4 [%0], %1;\n\t"
+        "}" ::"r"(taddr),
+        "l"(source.encode()), "r"(static_cast<u32>(elected))
+        : "memory");
+}
+
+// D = (A * SFA) * (B * SFB) + D; without enable_input_d, D starts at +0. Frame 6.6.9.
+__device__ __forceinline__ void tcgen05_mma(bool elected, u32 d, SmemDescriptor a,
+                                            SmemDescriptor b, u32 idesc, u32 sfa, u32 sfb,
+                                            bool enable_input_d) {
+    asm volatile(
+        "{\n\t"
+        ".reg .pred p, accumulate;\n\t"
+        "setp.ne.b32 p, %7, 0;\n\t"
+        "setp.ne.b32 accumulate, %6, 0;\n\t"
+        "@p tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale.scale_vec::4X"
+        " [%0], %1, %2, %3, [%4], [%5], accumulate;\n\t"
+        "}" ::"r"(d),
+        "l"(a.encode()), "l"(b.encode()), "r"(idesc), "r"(sfa), "r"(sfb),
+        "r"(static_cast<u32>(enable_input_d)), "r"(static_cast<u32>(elected))
+        : "memory");
+}
+
+// One arrival when all earlier cp and mma of this thread are complete. Frames 6.7 and 6.10.
+__device__ __forceinline__ void tcgen05_commit(bool elected, u32 mbar) {
+    asm volatile(
+        "{\n\t"
+        ".reg .pred p;\n\t"
+        "setp.ne.b32 p, %1, 0;\n\t"
+        "@p tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [%0];\n\t"
+        "}" ::"r"(mbar),
+        "r"(static_cast<u32>(elected))
+        : "memory");
+}
+
+// No instruction: tcgen05 work before it and the synchronisation after it keep their order.
+__device__ __forceinline__ void tcgen05_fence_before_thread_sync() {
+    asm volatile("tcgen05.fence::before_thread_sync;" ::: "memory");
+}
+
+__device__ __forceinline__ void tcgen05_fence_after_thread_sync() {
+    asm volatile("tcgen05.fence::after_thread_sync;" ::: "memory");
+}

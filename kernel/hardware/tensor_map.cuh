@@ -1,0 +1,9 @@
+// Part 3. tensor_map: the CUtensorMap, its encode rules and its 128 bytes.
+//
+// The host encodes it; the kernel only passes its address.
+#pragma once
+#include "sm.cuh"
+
+struct alignas(128) TensorMap {
+    u64 words[16];
+};
