@@ -5,11 +5,12 @@
     import fp4ref
     qa, qb = fp4ref.quantize(x), fp4ref.quantize(w)
     run = fp4ref.run(qa, qb)            # the kernel, on the emulated SM
-    run.d == fp4ref.matmul(qa, qb)      # the same bits by the fast path
+    run.d == fp4ref.oracle.expected(qa, qb).d   # every bit, by another road
 
 Importing the package imports no CUDA and compiles nothing.
 """
 
+from fp4ref import oracle
 from fp4ref.block_scaled import BlockScaled, quantize
 from fp4ref.compare import Comparison, compare
 from fp4ref.doctor import doctor
@@ -31,6 +32,7 @@ __all__ = [
     "compare",
     "doctor",
     "matmul",
+    "oracle",
     "quantize",
     "run",
 ]
