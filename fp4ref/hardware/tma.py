@@ -260,8 +260,8 @@ def store(warp: Warp, tensor_map: TensorMap, coords: Sequence[int], src: int) ->
         raise TmaFault(
             f"store to coordinates {tuple(coords)}",
             who=warp.who,
-            rule="the first corner of a store is not negative; an H200 ends one with an "
-            "illegal instruction [CUDA guide, tensor memory access]",
+            rule="the first corner of a store is not negative; an H200 ends one with "
+            "an illegal instruction [CUDA guide, tensor memory access]",
             remedy="start the box inside; only its far ends may be outside",
         )
     cta, offset = warp.cta.resolve_shared(src)
