@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from fp4ref.device import Call, Pointer
 from fp4ref.device.launch import Module
+from kernel.probes.probe import probes
 
 U32 = NDArray[np.uint32]
 U64 = NDArray[np.uint64]
@@ -44,6 +45,28 @@ def changes(module: Module, name: str, blocks: int = BLOCKS) -> tuple[int, U32]:
     count = int(found["count"].view(np.uint32)[0])
     pairs = found["out"].view(np.uint32).reshape(-1, 2)[: min(count, ROOM)]
     return count, pairs[np.argsort(pairs[:, 0])]
+
+
+def pack_changes(pairs: U32) -> U32:
+    """Return (distance from the last change, new value), shape (2, changes)."""
+    steps = np.diff(pairs[:, 0], prepend=np.uint32(0))
+    return np.stack([steps, pairs[:, 1]]).astype(np.uint32)
+
+
+def runs(packed: U32) -> tuple[U32, U32, U32]:
+    """Return first pattern, last pattern and value of every run of equal results."""
+    first = np.cumsum(packed[0], dtype=np.uint32)
+    values = packed[1]
+    if first[0] != 0:
+        first = np.concatenate([np.zeros(1, np.uint32), first])
+        values = np.concatenate([np.zeros(1, np.uint32), values])
+    last = np.append(first[1:] - np.uint32(1), np.uint32(0xFFFFFFFF))
+    return first, last, values
+
+
+def sources() -> dict[str, str]:
+    """Digest of the sources of each probe that has such kernels."""
+    return {name: probes()[name].sources_digest() for name in CHANGES}
 
 
 def checksums(module: Module, name: str, blocks: int = BLOCKS) -> U64:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
@@ -81,10 +81,24 @@ class Probe:
         return FOLDER / f"{self.name}.cu"
 
     def sources_digest(self) -> str:
-        """SHA-256 over the CUDA files and the Python twin."""
+        """SHA-256 over the CUDA files."""
         digest = sha256()
-        for name in (f"{self.name}.cu", f"{self.name}.py", *self.files):
+        for name in (f"{self.name}.cu", *self.files):
             digest.update((FOLDER / name).read_bytes())
+        return digest.hexdigest()
+
+    def calls_digest(self) -> str:
+        """SHA-256 over what every case passes to its kernel."""
+        digest = sha256()
+        for case in self.cases:
+            call = case.call
+            shape = (call.grid, call.block, call.cluster, call.smem_nbytes)
+            digest.update(repr((case.name, call.entry, shape)).encode())
+            for each in call.params:
+                plain = int(each) if isinstance(each, np.integer) else astuple(each)
+                digest.update(repr((type(each).__name__, plain)).encode())
+            for name, data in call.buffers.items():
+                digest.update(name.encode() + data.tobytes())
         return digest.hexdigest()
 
     def compiled(self) -> Compiled:

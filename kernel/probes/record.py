@@ -22,12 +22,10 @@ import numpy as np
 
 from fp4ref.device import DeviceError, find_gpu
 from fp4ref.device.launch import Module, encode_tiled
-from kernel.probes import exhaustive, tensor_map
+from kernel.probes import ex2, exhaustive, tensor_map
 from kernel.probes.probe import Probe, probes
 
 TIMEOUT_S = 120
-EX2_TABLES = (0x3F800000, 0x3F000000, 0x3E000000, 0x40000000, 0xBF000000, 0xBF800000)
-TANH_TABLES = tuple(0x3B800000 + (i << 23) for i in range(12))
 
 
 def facts() -> dict[str, str]:
@@ -91,6 +89,7 @@ def worker(name: str, out: Path, first: int, folder: Path | None, quick: bool) -
     meta = facts() | {
         "probe": name,
         "sources": probe.sources_digest(),
+        "calls": probe.calls_digest(),
         "nvrtc": version,
         "errors": errors,
     }
@@ -142,7 +141,7 @@ def record_maps(out: Path, folder: Path | None) -> None:
         status, data = encode_tiled(m, tensor_map.ADDRESS + m.offset)
         statuses.append(status)
         rows.append(data if status == 0 else bytes(128))
-    meta = facts() | {"probe": "tensor_map"}
+    meta = facts() | {"probe": "tensor_map", "calls": tensor_map.table_digest()}
     np.savez_compressed(
         out / "tensor_map.npz",
         meta=np.array(json.dumps(meta)),
@@ -150,14 +149,6 @@ def record_maps(out: Path, folder: Path | None) -> None:
         words=np.frombuffer(b"".join(rows), np.uint32).reshape(-1, 32),
     )
     print(f"tensor_map: {statuses.count(0)} of {len(statuses)} accepted")
-
-
-def _packed(values: exhaustive.U32) -> Any:
-    """First value and second differences, compressed."""
-    steps = np.diff(values.view(np.int32), prepend=np.int32(0)).astype(np.int32)
-    steps = np.diff(steps, prepend=np.int32(0)).astype(np.int32)
-    planes = np.ascontiguousarray(steps.view(np.uint8).reshape(-1, 4).T)
-    return np.frombuffer(lzma.compress(planes.tobytes(), preset=2), np.uint8)
 
 
 def record_exhaustive(out: Path, folder: Path | None) -> None:
@@ -168,32 +159,25 @@ def record_exhaustive(out: Path, folder: Path | None) -> None:
         module, _, _ = load(probes()[name], folder)
         for each in functions:
             counts[each], pairs = exhaustive.changes(module, each)
-            arrays[f"changes/{each}"] = pairs
+            arrays[f"changes/{each}"] = exhaustive.pack_changes(pairs)
     module, _, version = load(probes()["convert"], folder)
     for each in ("ex2", "tanh_approx"):
-        counts[each], pairs = exhaustive.changes(module, each)
+        counts[each], _ = exhaustive.changes(module, each)
     for each in exhaustive.CHECKSUMS:
         arrays[f"checksum/{each}"] = exhaustive.checksums(module, each)
     rcp = exhaustive.table(module, "rcp", 0x3F800000)
+    significands = exhaustive.table(module, "ex2", 0x3F800000)
+    arrays["ex2_steps"] = ex2.pack_table(significands)
     meta = facts() | {
         "probe": "exhaustive",
         "nvrtc": version,
-        "sources": probes()["convert"].sources_digest(),
+        "sources": exhaustive.sources(),
         "counts": counts,
         "rcp_sha256": hashlib.sha256(rcp.tobytes()).hexdigest(),
     }
     arrays["meta"] = np.array(json.dumps(meta))
     np.savez_compressed(out / "exhaustive.npz", **arrays)
     print("exhaustive:", counts)
-
-
-def record_tables(out: Path, folder: Path | None) -> None:
-    """Keep tables of ex2 and tanh to look at."""
-    module, _, _ = load(probes()["convert"], folder)
-    for each, starts in (("ex2", EX2_TABLES), ("tanh_approx", TANH_TABLES)):
-        tables = {f"{s:#x}": _packed(exhaustive.table(module, each, s)) for s in starts}
-        np.savez(out / f"table_{each}.npz", **tables)
-        print(each, {name: data.size for name, data in tables.items()})
 
 
 def main() -> int:
@@ -203,7 +187,6 @@ def main() -> int:
     parser.add_argument("--build", action="store_true")
     parser.add_argument("--compiled", type=Path)
     parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--tables", action="store_true")
     parser.add_argument("--worker")
     parser.add_argument("--first", type=int, default=0)
     given = parser.parse_args()
@@ -226,8 +209,6 @@ def main() -> int:
     for name in probes():
         run_probe(name, given.out, options)
     record_exhaustive(given.out, given.compiled)
-    if given.tables:
-        record_tables(given.out, given.compiled)
     return 0
 
 

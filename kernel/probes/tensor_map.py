@@ -7,7 +7,8 @@ nothing is allocated; it does not look.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import astuple, replace
+from hashlib import sha256
 
 import numpy as np
 from numpy.typing import NDArray
@@ -135,6 +136,11 @@ def _random(count: int) -> Iterator[MapOf]:
             next(numbers) % 10 == 0,
             16 * (next(numbers) % 64) + seldom(0, 4, 8),
         )
+
+
+def table_digest() -> str:
+    """SHA-256 over the rows of the table."""
+    return sha256(repr([astuple(m) for m in table()]).encode()).hexdigest()
 
 
 def words(m: MapOf) -> bytes | None:

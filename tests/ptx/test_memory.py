@@ -166,12 +166,14 @@ def test_module_variables_keep_their_value_between_launches() -> None:
     assert on.gmem.contents(out, 4).view(np.uint32)[0] == 42
 
 
-def test_dynamic_shared_memory_starts_on_a_kilobyte_behind_static() -> None:
+def test_dynamic_shared_memory_starts_behind_static_at_its_alignment() -> None:
     module = ".extern .shared .align 16 .b8 dynamic[]; .shared .b32 static;"
     body = (
         "mov.u32 %r1, dynamic; mov.u32 %r2, static; mad.lo.u32 %d, %r1, 0x10000, %r2;"
     )
-    assert lanes(body, "u4", module=module, smem_nbytes=64)[0] == 0x08000400
+    assert lanes(body, "u4", module=module, smem_nbytes=64)[0] == 0x04100400
+    wide = module.replace("16", "128")
+    assert lanes(body, "u4", module=wide, smem_nbytes=64)[0] == 0x04800400
     alone = ".extern .shared .align 16 .b8 dynamic[];"
     assert lanes("mov.u32 %d, dynamic;", "u4", module=alone, smem_nbytes=64)[0] == 0x400
 

@@ -1,0 +1,75 @@
+// Part 3. partition: tensor maps of the problem, and this tile's box of each tensor.
+//
+// Coordinates are element offsets, fastest dimension first. Scale factors are copied as 16-bit
+// elements: 256 of them are one 512-byte atom of 128 rows and four scales.
+#pragma once
+#include "../hardware/tensor_map.cuh"
+#include "../layout/scale_factors.cuh"
+#include "config.cuh"
+#include "tile_scheduler.cuh"
+
+constexpr u32 ATOM_K = 4 * SF_VEC_SIZE;  // elements of K that one scale atom covers
+
+// Kernel parameters: the problem and its tensor maps. The host writes this block; see
+// fp4ref/cuda_kernel/parameters.py.
+struct GemmParams {
+    TensorMap a, b, sfa, sfb, c, d;
+    u64 sfd;            // global address of the scales of D, or 0
+    const float* bias;  // N numbers, or 0
+    u32 m, n, k, l;
+    float alpha;
+    u32 scale_type;  // of A and B: 0 UE4M3, 1 UE8M0
+
+    // Mainloop iterations of a tile. Frame 2.3.
+    __device__ __forceinline__ u32 k_tiles() const { return (k + TILE_K - 1) / TILE_K; }
+
+    // Scales of one row of D.
+    __device__ __forceinline__ u32 sfd_columns() const {
+        return (n + SF_VEC_SIZE - 1) / SF_VEC_SIZE;
+    }
+
+    __device__ __forceinline__ TileGrid grid() const {
+        return {(m + TILE_M - 1) / TILE_M, (n + TILE_N - 1) / TILE_N, l};
+    }
+};
+
+struct Coords3 {
+    u32 x, y, z;
+};
+
+struct Coords4 {
+    u32 x, y, z, w;
+};
+
+// Frame 5.4.4.
+__device__ __forceinline__ Coords3 a_coords(WorkTile work, u32 k_tile) {
+    return {k_tile * TILE_K, work.m * TILE_M, work.l};
+}
+
+// Frame 5.4.5.
+__device__ __forceinline__ Coords3 b_coords(WorkTile work, u32 k_tile) {
+    return {k_tile * TILE_K, work.n * TILE_N, work.l};
+}
+
+// In atoms. Frame 5.4.6.
+__device__ __forceinline__ Coords4 sfa_coords(WorkTile work, u32 k_tile) {
+    return {0, k_tile * (TILE_K / ATOM_K), work.m, work.l};
+}
+
+// The 128-row block that holds the tile. Frame 5.4.7.
+__device__ __forceinline__ Coords4 sfb_coords(WorkTile work, u32 k_tile) {
+    return {0, k_tile * (TILE_K / ATOM_K), work.n * TILE_N / TILE_M, work.l};
+}
+
+// Corner of a 128 x 32 box of C or D. Frame 7.8.
+__device__ __forceinline__ Coords3 subtile_coords(WorkTile work, u32 subtile) {
+    return {work.n * TILE_N + subtile * SUBTILE_N, work.m * TILE_M, work.l};
+}
+
+// Global address of the scale of (row, 16-column block) of D.
+__device__ __forceinline__ u64 sfd_address(const GemmParams& params, u32 row, u32 column,
+                                           u32 batch) {
+    const u32 columns = params.sfd_columns();
+    const u64 per_batch = sf_nbytes(params.m, columns);
+    return params.sfd + batch * per_batch + sf_offset(row, column, columns);
+}
