@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
 from fp4ref.block_scaled import BlockScaled
+from fp4ref.cuda_kernel import launch_ptx
 from fp4ref.errors import InputError
 from fp4ref.gemm.config import SF_VEC_SIZE, GemmConfig
 from fp4ref.gemm.nvfp4_gemm import GemmProblem
@@ -19,7 +20,8 @@ from fp4ref.hardware.schedule import make_schedule
 from fp4ref.layout import unswizzle_scales
 from fp4ref.trace import Recorder, State, Trace
 
-Backend = Literal["emulator"]
+Backend = Literal["emulator", "ptx"]
+_STORE = "cp.async.bulk.tensor.3d.store"
 Progress = Callable[[int, int], None]
 """Called as ``progress(tiles done, tiles in all)``."""
 
@@ -92,6 +94,10 @@ def run(
         (M, N) or (L, M, N) in `config.c_format` (bf16 as ml_dtypes or uint16 bits).
     bias
         (N,) float32, with ``config.bias``.
+    backend
+        ``"emulator"``: the kernel as Python warps. ``"ptx"``: the PTX of the CUDA
+        kernel in ``kernel/``, compiled by NVRTC where it is installed; without it the
+        package has the configurations of `fp4ref.cuda_kernel.packaged_configs`.
     schedule
         ``"eager"``, ``"late"`` or an integer seed: when asynchronous work lands.
     ordering
@@ -110,8 +116,9 @@ def run(
     HardwareFault
         The kernel did something wrong on the machine.
     """
-    if backend != "emulator":
-        raise InputError(f"backend {backend!r}: this release has 'emulator'")
+    if backend not in get_args(Backend):
+        words = " and ".join(repr(name) for name in get_args(Backend))
+        raise InputError(f"backend {backend!r}: this release has {words}")
     for name, q in (("A", a), ("B", b)):
         if not isinstance(q, BlockScaled):
             raise InputError(
@@ -131,9 +138,12 @@ def run(
     chosen = None if tiles is None else list(tiles)
     if progress:
         total = problem.params.grid.count if chosen is None else len(chosen)
-        machine.on_step.append(_reporter(progress, total))
+        machine.on_step.append(_reporter(progress, total, config.subtiles))
     meta = _meta(problem, config, machine, backend)
-    problem.launch(chosen)
+    if backend == "ptx":
+        meta["kernel"] = f"nvfp4_gemm, {launch_ptx(problem, chosen).origin}"
+    else:
+        problem.launch(chosen)
     output = problem.output()
     if recorder:
         recorder.trace.meta = meta
@@ -175,13 +185,15 @@ def _check_options(
         raise InputError(f"tiles={tiles!r}: a list of (m, n) or (m, n, batch) tiles")
 
 
-def _reporter(progress: Progress, total: int) -> Callable[[Machine], None]:
-    """Report each finished tile once."""
+def _reporter(
+    progress: Progress, total: int, subtiles: int
+) -> Callable[[Machine], None]:
+    """Report each finished tile once: all its subtiles have been stored."""
     last = -1
 
     def report(machine: Machine) -> None:
         nonlocal last
-        done = machine.stats.get("tile", 0)
+        done = machine.stats.get(_STORE, 0) // subtiles
         if done != last:
             last = done
             progress(done, total)

@@ -32,7 +32,7 @@ from fp4ref.gemm.producer_warp import producer_warp
 from fp4ref.gemm.shared_storage import SharedStorage, init_barriers
 from fp4ref.gemm.tile_scheduler import TileGrid, scheduler_warp
 from fp4ref.hardware.machine import Machine
-from fp4ref.hardware.sm import Body, Cta, Role, Warp
+from fp4ref.hardware.sm import Body, Cta, Dim3, Role, Warp
 from fp4ref.layout import sf_nbytes
 from fp4ref.numerics import unpack_e2m1
 from fp4ref.trace import Bytes
@@ -161,6 +161,25 @@ class GemmProblem:
         HardwareFault
             The kernel did something wrong.
         """
+        config = self.config
+        dims, only = self.grid_dims(tiles)
+        self.machine.launch(
+            lambda cta: nvfp4_gemm(cta, config, self.params),
+            dims,
+            smem_nbytes=config.smem.end,
+            only=only,
+        )
+
+    def grid_dims(
+        self, tiles: Iterable[tuple[int, ...]] | None = None
+    ) -> tuple[Dim3, list[Dim3] | None]:
+        """Extents of the launch, and the CTAs to start; None for all.
+
+        Raises
+        ------
+        InputError
+            As for `launch`.
+        """
         config, grid = self.config, self.params.grid
         only = None
         if tiles is not None:
@@ -170,15 +189,9 @@ class GemmProblem:
                     "some tiles only: the static scheduler walks the whole grid; use "
                     "scheduler='clc'"
                 )
-        dims = grid.dims
         if config.scheduler == "static":
-            dims = (min(len(self.machine.sms), grid.count), 1, 1)
-        self.machine.launch(
-            lambda cta: nvfp4_gemm(cta, config, self.params),
-            dims,
-            smem_nbytes=config.smem.end,
-            only=only,
-        )
+            return (min(len(self.machine.sms), grid.count), 1, 1), only
+        return grid.dims, only
 
     def _ctaid(self, tile: tuple[int, ...]) -> tuple[int, int, int]:
         grid = self.params.grid

@@ -57,14 +57,16 @@ class Ring:
 
     def init(self, warp: Warp) -> None:
         """Initialise all barriers, full ones first. Frame 1.4."""
-        for kind, addresses, count in (
-            ("full", self.full, self.full_count),
-            ("empty", self.empty, self.empty_count),
-        ):
-            for stage, address in enumerate(addresses):
-                cta, offset = warp.cta.resolve_shared(address)
-                cta.smem.labels[offset] = f"{self.name}.{kind}[{stage}]"
-                mbarrier.init(warp, address, count)
+        counts = [self.full_count] * self.stages + [self.empty_count] * self.stages
+        for (address, name), count in zip(self.labels(), counts, strict=True):
+            cta, offset = warp.cta.resolve_shared(address)
+            cta.smem.labels[offset] = name
+            mbarrier.init(warp, address, count)
+
+    def labels(self) -> list[tuple[int, str]]:
+        """Address and name of each barrier, full ones first."""
+        full = [(a, f"{self.name}.full[{i}]") for i, a in enumerate(self.full)]
+        return full + [(a, f"{self.name}.empty[{i}]") for i, a in enumerate(self.empty)]
 
 
 @dataclass(slots=True)

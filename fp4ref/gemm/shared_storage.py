@@ -167,12 +167,12 @@ def init_barriers(warp: Warp, storage: SharedStorage) -> Generator[Blocked, None
                 storage.throttle.init(warp)
             storage.accumulator.init(warp)
             mbarrier.fence_mbarrier_init(warp)
-            for address, name in _labels(storage):
+            for address, name in buffer_labels(storage):
                 warp.smem.labels[warp.cta.resolve_shared(address)[1]] = name
     yield from named_barrier.sync(warp, NamedBarrierId.CTA.value, CTA_THREADS)
 
 
-def _labels(storage: SharedStorage) -> list[tuple[int, str]]:
+def buffer_labels(storage: SharedStorage) -> list[tuple[int, str]]:
     """Names of the buffers, for faults and traces."""
     config = storage.config
     labels = [(storage.tmem_pointer, "tmem_pointer")]

@@ -1,0 +1,22 @@
+"""cuda_kernel: the CUDA kernel of ``kernel/``, from its text to a launch.
+
+`sources` puts the text together, with the constants of a `GemmConfig`; `build` makes
+PTX of it or takes the packaged one; `parameters` lays out what a launch passes;
+`execute` runs the PTX on the emulated machine; `sass` counts instructions.
+"""
+
+from fp4ref.cuda_kernel.build import KernelCode, kernel_code, packaged_configs
+from fp4ref.cuda_kernel.execute import launch_ptx
+from fp4ref.cuda_kernel.parameters import parameter_block
+from fp4ref.cuda_kernel.sources import ENTRY, defines, one_file
+
+__all__ = [
+    "ENTRY",
+    "KernelCode",
+    "defines",
+    "kernel_code",
+    "launch_ptx",
+    "one_file",
+    "packaged_configs",
+    "parameter_block",
+]

@@ -1,0 +1,154 @@
+"""build: PTX of the kernel, by NVRTC if it is installed, else from the package.
+
+The package holds PTX and SASS of a few configurations, made by one NVRTC from the same
+sources. The line information is made to read as the emulator's: an instruction names
+the statement of a role, not the wrapper in ``kernel/hardware`` that it was inlined
+from.
+"""
+
+from __future__ import annotations
+
+import gzip
+import re
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib.resources import files
+
+from fp4ref.cuda_kernel.sources import MAIN, defines, kernel_root, one_file
+from fp4ref.device.compile import INSTALL, Compiled, CompileError, compile_cuda
+from fp4ref.device.compile import nvrtc_version as nvrtc_version
+from fp4ref.errors import InputError
+from fp4ref.gemm.config import GemmConfig
+
+ARCH = "sm_100a"
+
+
+@dataclass(frozen=True, slots=True)
+class KernelCode:
+    """PTX of one configuration.
+
+    Attributes
+    ----------
+    origin
+        ``"NVRTC 13.5"`` or ``"packaged"``.
+    """
+
+    ptx: str
+    origin: str
+
+
+def packaged_configs() -> dict[str, GemmConfig]:
+    """Configurations whose PTX and SASS travel in the package, by file name.
+
+    They are what ``fp4ref walk`` offers: each output format, and example 72b. `alpha`
+    is a parameter of the launch, so any value will do.
+    """
+    return {
+        "f32": GemmConfig(),
+        "bf16": GemmConfig(d_format="bf16"),
+        "f16": GemmConfig(d_format="f16"),
+        "nvfp4": GemmConfig(d_format="nvfp4"),
+        "example_72b": GemmConfig.example_72b(),
+    }
+
+
+def kernel_code(config: GemmConfig) -> KernelCode:
+    """Return the kernel's PTX for `config`.
+
+    Raises
+    ------
+    InputError
+        NVRTC is not installed, and the package has no PTX of `config`.
+    """
+    return _kernel_code(replace(config, alpha=None))
+
+
+@cache
+def _kernel_code(config: GemmConfig) -> KernelCode:
+    if nvrtc_version() is not None:
+        compiled = compile_kernel(config)
+        return KernelCode(normalised(compiled.ptx), f"NVRTC {compiled.nvrtc}")
+    wanted = defines(config)
+    for name, each in packaged_configs().items():
+        if defines(each) == wanted:
+            return KernelCode(packaged(f"{name}.ptx"), "packaged")
+    raise InputError(
+        "backend 'ptx': NVRTC is not installed, and the package holds the kernel only "
+        f"for {', '.join(packaged_configs())}. For any other configuration run: "
+        f"{INSTALL}"
+    )
+
+
+def compile_kernel(config: GemmConfig) -> Compiled:
+    """Compile the kernel for `config`; kept by content.
+
+    Raises
+    ------
+    CompileError
+        NVRTC is not installed, or refused the source.
+    """
+    source = one_file(kernel_root())
+    return compile_cuda(source, ARCH, name=MAIN, defines=defines(config))
+
+
+def packaged(name: str) -> str:
+    """Return a packaged text: ``"f32.ptx"``, ``"f32.sass"``, ..."""
+    folder = files("fp4ref.data").joinpath("kernel")
+    return gzip.decompress(folder.joinpath(f"{name}.gz").read_bytes()).decode()
+
+
+_FILE = re.compile(r'\s*\.file\s+(\d+)\s+"(?:.*/)?(kernel/[^"]+)".*')
+_LOC = re.compile(
+    r"\s*\.loc\s+(\d+) (\d+) (\d+)"
+    r"(?:, function_name [^,]+, inlined_at (\d+) (\d+) (\d+))?"
+)
+_WRAPPERS = re.compile("kernel/(hardware|layout|numerics)/|kernel/gemm/pipeline.cuh")
+
+Place = tuple[str, str, str]
+
+
+def normalised(ptx: str) -> str:
+    """Return PTX whose lines name ``kernel/`` files, and the statement of a role.
+
+    Of an inlined call the innermost statement outside the wrappers stays: what the
+    emulator calls the source of an event. Debug strings go.
+    """
+    names = {m[1]: m[2] for line in ptx.splitlines() if (m := _FILE.fullmatch(line))}
+    above: dict[Place, Place | None] = {}
+    lines: list[str] = []
+    for line in ptx.splitlines():
+        if line.lstrip().startswith(".section"):
+            break
+        if found := _FILE.fullmatch(line):
+            line = f'\t.file\t{found[1]} "{found[2]}"'
+        elif found := _LOC.match(line):
+            place: Place = (found[1], found[2], found[3])
+            above[place] = (found[4], found[5], found[6]) if found[4] else None
+            line = f"\t.loc\t{' '.join(_statement(place, above, names))}"
+        lines.append(line)
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _statement(
+    place: Place, above: dict[Place, Place | None], names: dict[str, str]
+) -> Place:
+    """Go up from a wrapper to the statement that called it."""
+    while _WRAPPERS.match(names.get(place[0], "")):
+        caller = above.get(place)
+        if caller is None:
+            break
+        place = caller
+    return place
+
+
+__all__ = [
+    "ARCH",
+    "CompileError",
+    "KernelCode",
+    "compile_kernel",
+    "kernel_code",
+    "normalised",
+    "nvrtc_version",
+    "packaged",
+    "packaged_configs",
+]
