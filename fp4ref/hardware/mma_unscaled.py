@@ -76,13 +76,13 @@ def mma(
     b_tile = tile_range(warp, b, i.n, ROW_NBYTES)
 
     def land() -> None:
-        if warp.machine.ordering == "shipped":
-            for tile in (a_tile, b_tile):
-                if warp.smem.accept_barriers(tile):
-                    warp.machine.advise(
-                        "tcgen05.mma reads st.shared behind a barrier, without "
-                        "fence.proxy.async"
-                    )
+        for tile in (a_tile, b_tile):
+            # Only with ordering "shipped" does a barrier leave its mark.
+            if warp.smem.accept_barriers(tile):
+                warp.machine.advise(
+                    "tcgen05.mma reads st.shared behind a barrier, without "
+                    "fence.proxy.async"
+                )
         codes_a = _codes(read_tile(warp, a, a_tile, i.m, ROW_NBYTES), i.a_format)
         codes_b = _codes(read_tile(warp, b, b_tile, i.n, ROW_NBYTES), i.b_format)
         c = warp.tmem.read(d).view(np.float32) if enable_input_d else None

@@ -18,6 +18,7 @@ from fp4ref.errors import (
 )
 from fp4ref.hardware import cp_async, mbarrier, smem, tma
 from fp4ref.hardware.tensor_map import DataType, TensorMap
+from fp4ref.trace import Range
 
 DATA = random_bytes(512)
 
@@ -97,6 +98,17 @@ def test_reading_before_the_wait_is_a_conflict():
         launch(on, body)
 
 
+def test_overwriting_the_source_before_the_wait_is_a_conflict():
+    on, source = uploaded("late")
+
+    def body(warp):
+        yield from copied(warp, source, wait=False)
+        on.gmem.write(Range(on.gmem.space, source, 4), np.zeros((1, 4), np.uint8))
+
+    with pytest.raises(ReadWhileInFlight, match=r"cp\.async in flight reads"):
+        launch(on, body)
+
+
 def test_copies_in_flight_at_exit():
     on, source = uploaded("late")
     with pytest.raises(ExitFault):
@@ -138,14 +150,16 @@ def test_the_copy_is_a_generic_write():
     ],
 )
 def test_refused_copies(target, offset, nbytes, error):
-    on, source = uploaded(sms=2)
-    with pytest.raises(error):
+    on, source = uploaded("late", sms=2)
+    with pytest.raises(error) as caught:
         launch(
             on,
             lambda w: cp_async.copy(w, [target], [source + offset], nbytes),
             grid=(2, 1, 1),
             cluster=(2, 1, 1),
         )
+    # At issue, not at landing.
+    assert "for cta" not in caught.value.who
 
 
 def test_the_source_must_have_been_written():

@@ -16,9 +16,18 @@ from fp4ref.errors import (
     ReadWhileInFlight,
     TmemAllocationFault,
 )
-from fp4ref.hardware import mbarrier, mma_unscaled, named_barrier, smem, tcgen05, tmem
+from fp4ref.hardware import (
+    mbarrier,
+    mma_unscaled,
+    named_barrier,
+    smem,
+    tcgen05,
+    tma,
+    tmem,
+)
 from fp4ref.hardware.instr_descriptor import UnscaledInstrDescriptor
 from fp4ref.hardware.smem import SmemDescriptor
+from fp4ref.hardware.tensor_map import DataType, TensorMap
 from fp4ref.layout import SwizzleMode
 from fp4ref.numerics import ElementFormat, matmul_unscaled
 
@@ -383,5 +392,18 @@ def test_shipped_ordering_takes_no_barrier_for_the_fence_of_a_scaled_mma():
         smem.st(warp, B_AT + 1024, random_bytes(16))
         yield from named_barrier.sync(warp, 1, 64)
 
-    with pytest.raises(MissingProxyFence, match="written by warp 0"):
+    with pytest.raises(MissingProxyFence, match=r"written by warp 0\n"):
         launch(machine(ordering="shipped"), write, with_tmem(steps), setup=put_memory)
+
+
+def test_a_fence_behind_the_barrier_still_counts_under_shipped_ordering():
+    on = machine(ordering="shipped")
+    d = TensorMap(DataType.UINT8, on.gmem.allocate("D", 32), (32,), (), (32,))
+
+    def body(warp):
+        smem.st(warp, TILE, random_bytes(32))
+        yield from named_barrier.sync(warp, 0)
+        smem.fence_proxy_async(warp)
+        tma.store(warp, d, (0,), TILE)
+
+    launch(on, body)

@@ -231,6 +231,14 @@ def test_a_zero_product_does_not_push_small_terms_out():
     assert one_output([(0, 0x7800)], bits(2.0**-100)) == bits(2.0**-100)
 
 
+@pytest.mark.parametrize(("power", "count", "want"), [(-158, 2, 1), (-159, 4, 0)])
+def test_a_zero_term_stands_at_2_to_the_minus_133(power, count, want):
+    # 25 bits below it is 2^-158. 255 * 2^-157 is 2^-157 short of a result of 2^-149.
+    large = ((-70 + 127) << 7 | 0x7F, (-80 + 127) << 7)
+    small = ((power + 80 + 127) << 7, (-80 + 127) << 7)
+    assert one_output([large, *[small] * count], 0, BF16) == want
+
+
 def test_the_result_is_never_minus_zero():
     assert one_output([(0x8000, ONE)] * 16, 0x80000000) == 0
     assert one_output([(TINY, TINY ^ 0x8000)], 1) == bits(-(2.0**-48))

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from on_lanes import machine, run
 
-from fp4ref.errors import DeadlockError, MissingProxyFence, NotModelled
+from fp4ref.errors import DeadlockError, MissingProxyFence, NotModelled, OutOfBounds
 from fp4ref.numerics import ElementFormat, matmul_unscaled
 from fp4ref.ptx import IssueFault, PtxError, UndefinedRegister
 
@@ -138,9 +138,9 @@ def test_disabled_lanes_are_refused_when_they_are_not_zero() -> None:
 
 def test_one_lane_issues_an_mma_and_its_operands_are_defined() -> None:
     mma = "tcgen05.mma.cta_group::1.kind::f16 [%r1], %rd1, %rd2, %r2, %p1;"
-    with pytest.raises(UndefinedRegister):
-        run(mma)
     defined = "mov.u32 %r1, 0; mov.u64 %rd1, 0; mov.u64 %rd2, 0; mov.u32 %r2, 0;"
+    with pytest.raises(UndefinedRegister, match="%p1"):
+        run(f"{defined} {mma}")
     with pytest.raises(IssueFault, match="executed by 32 lanes"):
         run(f"{defined} mov.pred %p1, 0; {mma}")
 
@@ -170,6 +170,11 @@ def test_forms_of_mma_and_cp_async_that_are_not_modelled_are_refused() -> None:
     assert {form.split()[0] for form in forms} <= set(text.split())
     listed = ", ".join(re.findall(r"\(line ([\d, ]+)\)", text))
     assert len(listed.split(", ")) == len(forms)
+
+
+def test_a_generic_address_of_the_arrival_is_in_shared_memory() -> None:
+    with pytest.raises(OutOfBounds, match="not in shared memory"):
+        run("mov.u64 %rd1, 4096; cp.async.mbarrier.arrive.noinc.b64 [%rd1];")
 
 
 def test_an_mma_has_the_number_of_operands_of_its_form() -> None:
