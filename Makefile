@@ -29,7 +29,7 @@ help:
 
 .venv/dev: .venv/core pyproject.toml
 	@echo "setting up: installing the test tools"
-	@$(PIP) install --editable '.[dev,cutlass]'
+	@$(PIP) install --editable '.[dev,cutlass,cuda]'
 	@touch $@
 
 walk: .venv/core
