@@ -74,6 +74,7 @@ extern "C" __global__ void remote_arrive(u32* out, u32 size) {
 // Every CTA writes its rank into a slot of every CTA; after the cluster barrier all are there.
 extern "C" __global__ void remote_store(u32* out, u32 size) {
     u32 slots = dynamic_base(), rank = cluster_ctarank();
+    cluster_sync();  // the others have started
     if (lane_id() == 0) {
         for (u32 to = 0; to < size; ++to)
             asm volatile("st.shared::cluster.b32 [%0], %1;" ::"r"(mapa(slots, to) + 4 * rank),

@@ -165,6 +165,7 @@ def _store_role(
 ) -> Body:
     (size,) = numbers
     rank, slots = warp.cta.rank, warp.cta.smem_base
+    yield from _sync(warp)
     for to in range(size):
         at = cluster.mapa(warp, slots, to) + 4 * rank
         smem.st(warp, at, _u32(0x100 + rank))

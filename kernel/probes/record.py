@@ -22,7 +22,7 @@ import numpy as np
 
 from fp4ref.device import DeviceError, find_gpu
 from fp4ref.device.launch import Module, encode_tiled
-from kernel.probes import ex2, exhaustive, tensor_map
+from kernel.probes import ex2, exhaustive, tanh, tensor_map
 from kernel.probes.probe import Probe, probes
 
 TIMEOUT_S = 120
@@ -168,6 +168,9 @@ def record_exhaustive(out: Path, folder: Path | None) -> None:
     rcp = exhaustive.table(module, "rcp", 0x3F800000)
     significands = exhaustive.table(module, "ex2", 0x3F800000)
     arrays["ex2_steps"] = ex2.pack_table(significands)
+    arrays["tanh_steps"] = tanh.pack_table(
+        [exhaustive.table(module, "tanh_approx", first) for first in tanh.FIRST]
+    )
     meta = facts() | {
         "probe": "exhaustive",
         "nvrtc": version,

@@ -13,7 +13,14 @@ from fp4ref.device.compile import nvrtc_version
 from fp4ref.hardware import mbarrier, tma
 from fp4ref.hardware.tensor_map import DataType, TensorMap
 from fp4ref.ptx.approximate import rcp_approx_ftz
-from kernel.probes import convert, ex2, exhaustive, header_formats, tensor_map
+from kernel.probes import (
+    convert,
+    ex2,
+    exhaustive,
+    header_formats,
+    tanh,
+    tensor_map,
+)
 from kernel.probes.mbarrier import FORBIDDEN
 from kernel.probes.probe import pattern, probes
 from kernel.probes.transcript import load
@@ -103,7 +110,14 @@ def test_tensor_maps_are_accepted_refused_and_encoded_as_by_the_driver():
 
 # -- functions of one float, all 2^32 inputs
 
-MODELS = convert.MODELS | header_formats.MODELS
+MODELS = (
+    convert.MODELS
+    | header_formats.MODELS
+    | {
+        "ex2": lambda x: ex2.ex2_approx_ftz(x).view(np.uint32),
+        "tanh_approx": lambda x: tanh.tanh_approx(x).view(np.uint32),
+    }
+)
 
 
 @pytest.mark.parametrize(
@@ -117,26 +131,20 @@ def test_a_conversion_changes_where_the_card_changes(name):
         np.testing.assert_array_equal(got, values)
 
 
-@pytest.mark.parametrize("name", ["e4m3", "rcp", "ex2"])
+@pytest.mark.parametrize("name", exhaustive.CHECKSUMS)
 def test_checksums_of_a_function(name):
-    model = convert.MODELS.get(name) or (
-        lambda x: ex2.ex2_approx_ftz(x).view(np.uint32)
-    )
     sums = load("exhaustive").arrays[f"checksum/{name}"]
     # Blocks of both signs around 1, and some anywhere.
-    near = [0x3F0, 0x3F8, 0x3FC, 0x400, 0x41A, 0xBF8, 0xC03]
+    near = [0x000, 0x3B7, 0x3B8, 0x3F0, 0x3F8, 0x400, 0x41A, 0x7F8, 0xBF8, 0xC03]
     anywhere = (pattern(3, 4) % np.uint64(4096)).tolist()
-    assert block_differences(model, sums, [*near, *anywhere]) == []
+    assert block_differences(MODELS[name], sums, [*near, *anywhere]) == []
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("name", ["e4m3", "rcp", "ex2"])
+@pytest.mark.parametrize("name", exhaustive.CHECKSUMS)
 def test_every_checksum_of_a_function(name):
-    model = convert.MODELS.get(name) or (
-        lambda x: ex2.ex2_approx_ftz(x).view(np.uint32)
-    )
     sums = load("exhaustive").arrays[f"checksum/{name}"]
-    assert block_differences(model, sums, range(4096)) == []
+    assert block_differences(MODELS[name], sums, range(4096)) == []
 
 
 def block_differences(model, sums, blocks):
@@ -155,11 +163,12 @@ def test_the_reciprocal_table_is_the_one_of_the_card():
     assert digest == load("exhaustive").meta["rcp_sha256"]
 
 
-def test_ex2_samples():
-    case = next(c for c in convert.PROBE.cases if c.name == "ex2")
+@pytest.mark.parametrize("name", ["ex2", "tanh_approx"])
+def test_samples_of_an_approximation(name):
+    case = next(c for c in convert.PROBE.cases if c.name == name)
     x = case.call.buffers["in"].view(np.float32)
-    recorded = load("convert").output("ex2", "out").view(np.uint32)
-    np.testing.assert_array_equal(ex2.ex2_approx_ftz(x).view(np.uint32), recorded)
+    recorded = load("convert").output(name, "out").view(np.uint32)
+    np.testing.assert_array_equal(MODELS[name](x), recorded)
 
 
 # -- a wrong machine is found
