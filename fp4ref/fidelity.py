@@ -12,6 +12,8 @@ from dataclasses import asdict, dataclass
 from enum import Enum
 from typing import Any
 
+from fp4ref.hardware.advisory import Advisory
+
 
 class Evidence(Enum):
     """Why a rule is believed, strongest first."""
@@ -36,6 +38,9 @@ class Rule:
         Document, program or measurement; a measurement names the card.
     checked_by
         ``path::test`` from the repository root.
+    advisory
+        What ``ordering="shipped"`` counts when a kernel relies on this rule; empty for
+        rules of the PTX text.
     """
 
     operation: str
@@ -43,6 +48,7 @@ class Rule:
     evidence: Evidence
     source: str
     checked_by: str
+    advisory: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """JSON values."""
@@ -67,6 +73,7 @@ class Gap:
 MEASURED, DOCUMENTED = Evidence.MEASURED, Evidence.DOCUMENTED
 PUBLISHED_MODEL = Evidence.PUBLISHED_MODEL
 SHIPPED_PRACTICE, ASSUMED = Evidence.SHIPPED_PRACTICE, Evidence.ASSUMED
+OUTSIDE_KERNEL = Evidence.OUTSIDE_KERNEL
 
 _FORMATS = "tests/numerics/test_formats.py::"
 _QUANTIZE = "tests/numerics/test_quantize.py::"
@@ -86,6 +93,11 @@ _MMA_UNSCALED = "tests/hardware/test_mma_unscaled.py::"
 _CP_ASYNC = "tests/hardware/test_cp_async.py::"
 _CLC = "tests/hardware/test_clc.py::"
 _MACHINE = "tests/hardware/test_machine.py::"
+_WITNESS = (
+    "tests/cutlass/test_execute.py::"
+    "test_one_wrong_rule_of_the_machine_makes_the_example_fail"
+)
+"""CUTLASS 72b, unmodified, fails its own check if the rule is changed."""
 
 _MMASIM = "MMA-Sim model (mmasim 2.1.1), not measured here on a Blackwell card"
 _CUDA_FP4 = "cuda_fp4.hpp, host code; not measured on sm_100"
@@ -94,7 +106,10 @@ _LOWERING = "lowering by ptxas 13.0 for sm_100a"
 _ORDER = "PTX, tcgen05 memory consistency model, pipelined instructions"
 
 
-def _rules(*rows: tuple[str, str, Evidence, str, str]) -> tuple[Rule, ...]:
+_Row = tuple[str, str, Evidence, str, str] | tuple[str, str, Evidence, str, str, str]
+
+
+def _rules(*rows: _Row) -> tuple[Rule, ...]:
     return tuple(Rule(*row) for row in rows)
 
 
@@ -116,9 +131,9 @@ NUMERICS = _rules(
     (
         "cvt.e2m1x2",
         "the first element of a pair is in the low nibble",
-        DOCUMENTED,
+        OUTSIDE_KERNEL,
         f"PTX, cvt packing; {_CUDA_FP4}",
-        _FORMATS + "test_element_zero_sits_in_the_low_nibble",
+        _WITNESS,
     ),
     (
         "cvt.e4m3x2",
@@ -302,9 +317,9 @@ LAYOUT = _rules(
     (
         "swizzle",
         "the 16-byte chunk index is XORed with row bits of the final address",
-        DOCUMENTED,
+        OUTSIDE_KERNEL,
         "PTX, tensor swizzling modes; CuTe Swizzle<B,4,3>",
-        "tests/layout/test_swizzle.py::test_each_mode_is_the_address_formula_of_ptx",
+        _WITNESS,
     ),
 )
 
@@ -312,9 +327,9 @@ MBARRIER = _rules(
     (
         "mbarrier",
         "a phase completes when pending arrivals and tx-count are both 0",
-        DOCUMENTED,
+        OUTSIDE_KERNEL,
         "PTX, mbarrier: phase completion",
-        _MBARRIER + "test_phase_completes_only_when_bytes_and_arrivals_are_zero",
+        _WITNESS,
     ),
     (
         "mbarrier",
@@ -333,9 +348,9 @@ MBARRIER = _rules(
     (
         "mbarrier.test_wait.parity",
         "true when the current phase has the other parity; a fresh barrier passes 1",
-        DOCUMENTED,
+        OUTSIDE_KERNEL,
         "PTX, mbarrier.test_wait; CUTLASS make_producer_start_state",
-        _MBARRIER + "test_parities_over_four_phases",
+        _WITNESS,
     ),
     (
         "mbarrier.test_wait.parity",
@@ -451,6 +466,7 @@ SHARED_MEMORY = _rules(
         SHIPPED_PRACTICE,
         "CUTLASS's CuTe tutorial 01: st.shared, bar.sync, MMA; its SASS has no fence",
         _MMA_UNSCALED + "test_shipped_ordering_takes_a_barrier_for_the_proxy_fence",
+        Advisory.BARRIER_FOR_PROXY_FENCE.value,
     ),
     (
         "cp.async",
@@ -469,9 +485,9 @@ SHARED_MEMORY = _rules(
     (
         "matrix descriptor",
         "fields, constant 0b001 and swizzle codes",
-        DOCUMENTED,
+        OUTSIDE_KERNEL,
         "PTX, matrix descriptor; CUTLASS mma_sm100_desc.hpp",
-        _SMEM + "test_golden_words",
+        _WITNESS,
     ),
     (
         "matrix descriptor",
@@ -535,9 +551,9 @@ TMA = _rules(
     (
         "cp.async.bulk.tensor load",
         "outside the tensor zeros, and the full box is credited",
-        DOCUMENTED,
+        OUTSIDE_KERNEL,
         "PTX, tensor copies; CUTLASS always expects the full box",
-        _TMA + "test_the_full_box_is_credited_wherever_it_lies",
+        _WITNESS,
     ),
     (
         "cp.async.bulk.tensor load",
@@ -636,9 +652,9 @@ TMEM = _rules(
     (
         "tcgen05.ld, st",
         "a warp reaches the lanes 32 * (warp % 4) to + 31",
-        DOCUMENTED,
+        OUTSIDE_KERNEL,
         "PTX, tcgen05.ld access restrictions",
-        _TMEM + "test_a_warp_reaches_only_its_own_quarter",
+        _WITNESS,
     ),
     (
         "tcgen05.ld, st",
@@ -660,6 +676,7 @@ TMEM = _rules(
         SHIPPED_PRACTICE,
         "SASS has a scoreboard wait; CUTLASS's tutorials have no wait::ld",
         _TMEM + "test_shipped_ordering_lands_a_load_at_its_first_use",
+        Advisory.LOAD_WITHOUT_WAIT.value,
     ),
     (
         "TMEM",
@@ -674,9 +691,9 @@ TCGEN05 = _rules(
     (
         "instruction descriptor",
         "fields of kind::mxf4 and kind::mxf4nvf4",
-        DOCUMENTED,
+        OUTSIDE_KERNEL,
         "PTX, instruction descriptor; CUTLASS InstrDescriptorBlockScaled",
-        _TCGEN05 + "test_golden_idesc",
+        _WITNESS,
     ),
     (
         "instruction descriptor",
@@ -716,9 +733,9 @@ TCGEN05 = _rules(
     (
         "tcgen05.mma",
         "scale (row, k) is in lane row % 32 of all quarters, column row / 32, byte k",
-        DOCUMENTED,
+        OUTSIDE_KERNEL,
         "PTX, scale factor layout; CUTLASS tmem_sf_frg",
-        _TCGEN05 + "test_a_shifted_scale_address",
+        _WITNESS,
     ),
     (
         "tcgen05.mma",
@@ -758,9 +775,9 @@ TCGEN05 = _rules(
     (
         "tcgen05.commit",
         "one arrival when all earlier work of the same thread is complete",
-        DOCUMENTED,
+        OUTSIDE_KERNEL,
         "PTX, tcgen05.commit",
-        _TCGEN05 + "test_commit_comes_after_everything_before_it",
+        _WITNESS,
     ),
     (
         "tcgen05.commit",
@@ -782,9 +799,9 @@ CLC = _rules(
     (
         "clusterlaunchcontrol.query_cancel",
         "positions of ctaid and flag in the 16 bytes",
-        SHIPPED_PRACTICE,
+        OUTSIDE_KERNEL,
         f"{_LOWERING}; officially opaque",
-        _CLC + "test_layout_of_an_answer",
+        _WITNESS,
     ),
     (
         "clusterlaunchcontrol.try_cancel",
@@ -837,6 +854,7 @@ ORDERING = _rules(
         SHIPPED_PRACTICE,
         "CUTLASS and DeepGEMM reuse one scale buffer without a wait",
         _TCGEN05 + "test_shipped_ordering_keeps_mma_and_cp_in_order",
+        Advisory.COPY_OVER_MMA.value,
     ),
     (
         "tcgen05 fences",

@@ -20,6 +20,7 @@ from fp4ref.errors import (
     LaunchFault,
     ReadWhileInFlight,
 )
+from fp4ref.hardware.advisory import Advisory
 from fp4ref.hardware.gmem import GlobalMemory
 from fp4ref.hardware.in_flight import AsyncOp as AsyncOp
 from fp4ref.hardware.in_flight import closure, find_conflict
@@ -93,9 +94,10 @@ class Machine:
         """Count one operation in `stats`."""
         self.stats[operation] = self.stats.get(operation, 0) + 1
 
-    def advise(self, advisory: str) -> None:
+    def advise(self, advisory: Advisory) -> None:
         """Count a use of what only ``ordering="shipped"`` allows, in `advisories`."""
-        self.advisories[advisory] = self.advisories.get(advisory, 0) + 1
+        text = advisory.value
+        self.advisories[text] = self.advisories.get(text, 0) + 1
 
     def land_now(self, op: AsyncOp) -> None:
         """Land an operation that something needs at once, and all before it."""

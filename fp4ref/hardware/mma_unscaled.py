@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fp4ref.errors import NotModelled
+from fp4ref.hardware.advisory import Advisory
 from fp4ref.hardware.instr_descriptor import UnscaledInstrDescriptor, UnscaledKind
 from fp4ref.hardware.smem import SmemDescriptor
 from fp4ref.hardware.tcgen05 import (
@@ -79,10 +80,7 @@ def mma(
         for tile in (a_tile, b_tile):
             # Only with ordering "shipped" does a barrier leave its mark.
             if warp.smem.accept_barriers(tile):
-                warp.machine.advise(
-                    "tcgen05.mma reads st.shared behind a barrier, without "
-                    "fence.proxy.async"
-                )
+                warp.machine.advise(Advisory.BARRIER_FOR_PROXY_FENCE)
         codes_a = _codes(read_tile(warp, a, a_tile, i.m, ROW_NBYTES), i.a_format)
         codes_b = _codes(read_tile(warp, b, b_tile, i.n, ROW_NBYTES), i.b_format)
         c = warp.tmem.read(d).view(np.float32) if enable_input_d else None

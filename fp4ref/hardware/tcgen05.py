@@ -22,6 +22,7 @@ from fp4ref.errors import (
     ReadWhileInFlight,
     ScaleFactorFault,
 )
+from fp4ref.hardware.advisory import Advisory
 from fp4ref.hardware.cluster import multicast_targets
 from fp4ref.hardware.instr_descriptor import MMA_M as MMA_M
 from fp4ref.hardware.instr_descriptor import SHAPE_MASK
@@ -66,7 +67,7 @@ def _before_cp(warp: Warp, target: Range) -> list[AsyncOp]:
         return []
     earlier = _in_flight(warp)
     if any(r.overlaps(target) for op in earlier for r in op.reads):
-        warp.machine.advise("tcgen05.cp over columns that an earlier MMA reads")
+        warp.machine.advise(Advisory.COPY_OVER_MMA)
     return earlier
 
 

@@ -23,6 +23,7 @@ from fp4ref.errors import (
     RegistersNotReady,
     TmemAllocationFault,
 )
+from fp4ref.hardware.advisory import Advisory
 from fp4ref.hardware.tensor_memory import CELL_NBYTES as CELL_NBYTES
 from fp4ref.hardware.tensor_memory import COLUMNS as COLUMNS
 from fp4ref.hardware.tensor_memory import LANE_NBYTES as LANE_NBYTES
@@ -187,7 +188,7 @@ class Registers:
         """
         machine = self._warp.machine
         if not self._waited and machine.ordering == "shipped" and self.op is not None:
-            machine.advise("tcgen05.ld result used without tcgen05.wait::ld")
+            machine.advise(Advisory.LOAD_WITHOUT_WAIT)
             machine.land_now(self.op)
             self._waited = True
         if self._words is None or not self._waited:

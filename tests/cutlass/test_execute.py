@@ -21,6 +21,7 @@ from fp4ref.cutlass.execute import CutlassRun, execute_example
 from fp4ref.errors import InputError
 from fp4ref.frames import events_of
 from fp4ref.hardware import clc, mbarrier, smem, tcgen05, tma, tmem
+from fp4ref.hardware.advisory import Advisory
 from fp4ref.hardware.instr_descriptor import InstrDescriptor
 from fp4ref.hardware.mbarrier import MbarrierUnit
 
@@ -95,6 +96,14 @@ def test_events_carry_the_line_of_the_cuda_source(example_72b):
     assert {e.kernel_source.split(":")[0] for e in mmas} == {"mma_sm100_umma.hpp"}
     assert all(not e.source for e in mmas)
     assert not events_of(found.trace, "6.6.9")
+
+
+def test_what_it_relies_on_is_in_the_fidelity_table(example_72b):
+    found = execute_example("72b", 256, 384, 512, schedule="late", trace=False)
+    assert set(found.advisories) == {
+        Advisory.COPY_OVER_MMA.value,
+        Advisory.LOAD_WITHOUT_WAIT.value,
+    }
 
 
 def test_the_ptx_text_alone_does_not_allow_it(example_72b):
