@@ -44,7 +44,7 @@ class CutlassRun:
     result
         What the example printed and asked for; `result.passed` is its own verdict.
     trace
-        Every event; None if the run was not traced.
+        Every event of the last launch; None if the run was not traced.
     advisories
         What the kernel relies on beyond the PTX text, with counts.
     """
@@ -112,10 +112,11 @@ def execute_example(
     """
     build_example(name, progress)
     module = _module(name)
-    recorder = Recorder() if trace else None
     if schedule is None:
         schedule = find_example(name).schedule
-    machine = Machine(sms, make_schedule(schedule), ordering, recorder)
+    machine = Machine(sms, make_schedule(schedule), ordering)
+    if trace:
+        machine.recorder = Recorder()
 
     def run_kernel(
         machine: Machine,
@@ -127,6 +128,8 @@ def execute_example(
         params: bytes,
     ) -> list[str]:
         program = Program.of(module, entry)
+        if trace:
+            machine.recorder = Recorder()
         return launch(
             machine,
             program,
@@ -158,11 +161,10 @@ def execute_example(
         on_copy=on_copy if replacements else None,
         progress=progress,
     )
-    if recorder:
-        recorder.trace.meta = _meta(name, m, n, k, machine)
-    return CutlassRun(
-        result, recorder.trace if recorder else None, dict(machine.advisories)
-    )
+    found = machine.recorder.trace if machine.recorder else None
+    if found is not None:
+        found.meta = _meta(name, m, n, k, machine)
+    return CutlassRun(result, found, dict(machine.advisories))
 
 
 def _replacements(

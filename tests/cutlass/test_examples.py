@@ -246,6 +246,17 @@ def test_the_other_examples_pass_under_their_own_schedule(tools, name):
 
 
 @pytest.mark.soak
+@pytest.mark.parametrize(("name", "mmas"), [("81", 8), ("tutorial-01", 16)])
+def test_the_trace_is_that_of_the_last_launch(tools, name, mmas):
+    """The tutorial's first launch fills a tensor."""
+    found = execute_example(name, 128, 256, 256 if name != "81" else 128)
+    assert found.result.passed, found.result.problems
+    landed = [e for e in found.trace if e.kind == "land"]
+    assert sum(e.operation == "tcgen05.mma" for e in landed) == mmas
+    assert found.trace.meta["kernel"] == f"CUTLASS {name}"
+
+
+@pytest.mark.soak
 def test_the_first_warp_of_tutorial_02_may_run_two_phases_ahead(tools):
     """Nobody else arrives on its mbarriers: on silicon, too, only time protects it."""
     found = execute_example("tutorial-02", 128, 256, 192, schedule="eager", trace=False)
