@@ -92,8 +92,7 @@ def emulate(case: Case) -> Outputs:
 
     def base(warp: Warp) -> Body:
         put(warp, 0, [warp.cta.smem_base])
-        return
-        yield
+        yield from ()
 
     def elect(warp: Warp) -> Body:
         for i, mask in enumerate(call.buffers["masks"].view(np.uint32).tolist()):
@@ -102,8 +101,7 @@ def emulate(case: Case) -> Outputs:
             absent = 0xFFFFFFFF
             shown = [t if mask >> e & 1 else absent for e, t in enumerate(told)]
             put(warp, 128 * i, shown)
-        return
-        yield
+        yield from ()
 
     def barriers(warp: Warp) -> Body:
         slots = warp.cta.smem_base

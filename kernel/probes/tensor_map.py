@@ -93,14 +93,15 @@ def table() -> Iterator[MapOf]:
     yield MapOf("tensor", 1, (64,) * 6, (128,) * 5, (8,) * 6)
     yield MapOf("tensor", 16, (64, 64), (128,), (8, 8))
     for shape in ((1024, 512, 1), (256, 16, 4, 1), (256, 16, 6, 1), (768, 512, 1)):
-        strides = (shape[0] * 2, *(0 for _ in shape[2:]))
-        box = (32, *(min(n, 128) for n in shape[1:]))
-        yield MapOf("tensor", 1, shape, strides, box, swizzle=2)
+        pitches = (shape[0] * 2, *(0 for _ in shape[2:]))
+        extents = (32, *(min(n, 128) for n in shape[1:]))
+        yield MapOf("tensor", 1, shape, pitches, extents, swizzle=2)
     yield from _random(RANDOM)
 
 
 def _random(count: int) -> Iterator[MapOf]:
-    numbers = iter((pattern(4242, 64 * count) >> np.uint64(11)).tolist())
+    words = (pattern(4242, 64 * count) >> np.uint64(11)).tolist()
+    numbers: Iterator[int] = iter(words)
 
     def one(*choices: int) -> int:
         return choices[next(numbers) % len(choices)]
