@@ -60,12 +60,12 @@ def kernel_code(config: GemmConfig) -> KernelCode:
     InputError
         NVRTC is not installed, and the package has no PTX of `config`.
     """
-    return _kernel_code(replace(config, alpha=None))
+    return _kernel_code(replace(config, alpha=None), nvrtc_version())
 
 
 @cache
-def _kernel_code(config: GemmConfig) -> KernelCode:
-    if nvrtc_version() is not None:
+def _kernel_code(config: GemmConfig, nvrtc: str | None) -> KernelCode:
+    if nvrtc is not None:
         compiled = compile_kernel(config)
         return KernelCode(normalised(compiled.ptx), f"NVRTC {compiled.nvrtc}")
     wanted = defines(config)

@@ -119,7 +119,8 @@ def defines(config: GemmConfig) -> dict[str, str]:
         "SFB_COLUMNS": columns,
     }
     for name in type(smem).__dataclass_fields__:
-        numbers[f"SMEM_{name.upper()}"] = getattr(smem, name)
+        if name != "end":
+            numbers[f"SMEM_{name.upper()}"] = getattr(smem, name)
     words = {
         "D_FORMAT": config.d_format.upper(),
         "C_FORMAT": (config.c_format or "f32").upper(),

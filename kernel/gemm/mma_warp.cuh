@@ -16,9 +16,12 @@ struct Mma {
     u32 taddr;
     Consumer<MAINLOOP_STAGES> mainloop;
     Producer<ACCUMULATOR_STAGES> accumulator;
-    u32 buffer = 0;                 // of scales, for the next k-tile
-    u32 unused = SCALE_BUFFERS;     // scale buffers that no MMA has read yet
-    PipelineState reused = {0, 0};  // the stage whose commit frees the buffer
+    SmemDescriptor a, b, sfa, sfb;  // of stage 0
+    u32 idesc;
+    u32 buffer = 0;  // of scales, for the next k-tile
+    // The stage whose commit frees that buffer: SCALE_BUFFERS k-tiles ago. Before the first
+    // k-tile these are the last stages of a round that never was, which parity 1 takes as done.
+    PipelineState reused = {MAINLOOP_STAGES - SCALE_BUFFERS, 1};
 };
 
 // consumer_release: the stage is empty when its MMAs are done. Frame 6.7.
@@ -39,18 +42,14 @@ __device__ __forceinline__ void commit_accumulator(bool elected, Stage stage) {
 __device__ __forceinline__ void copy_scales(Mma& mma, bool elected, u32 stage) {
     const SharedStorage& storage = mma.storage;
     if constexpr (SCALE_BUFFERS > 1) {
-        if (mma.unused) {
-            mma.unused -= 1;
-        } else {
-            const u32 empty = storage.mainloop().empty + MBARRIER_NBYTES * mma.reused.index;
-            mbarrier_try_wait(empty, mma.reused.phase);
-            mma.reused.advance<MAINLOOP_STAGES>();
-        }
+        const u32 empty = storage.mainloop().empty + MBARRIER_NBYTES * mma.reused.index;
+        mbarrier_try_wait(empty, mma.reused.phase);
+        mma.reused.advance<MAINLOOP_STAGES>();
     }
     const u32 sfa = mma.taddr + tmem_map::SFA + mma.buffer * tmem_map::BUFFER;
     const u32 sfb = mma.taddr + tmem_map::SFB + mma.buffer * tmem_map::BUFFER;
-    const SmemDescriptor sfa_desc = scale_descriptor(storage.sfa(stage));
-    const SmemDescriptor sfb_desc = scale_descriptor(storage.sfb(stage));
+    const SmemDescriptor sfa_desc = mma.sfa + stage * (SFA_NBYTES >> 4);
+    const SmemDescriptor sfb_desc = mma.sfb + stage * (SFB_NBYTES >> 4);
 #pragma unroll
     for (u32 k_block = 0; k_block < K_BLOCKS; ++k_block)
         tcgen05_cp(elected, sfa + k_block * SFA_COLUMNS, sfa_desc + k_block * SF_BLOCK_STEP);
@@ -71,13 +70,12 @@ __device__ __forceinline__ void multiply_k_tile(Mma& mma, WorkTile work, Stage a
     const u32 sfa = mma.taddr + tmem_map::SFA + mma.buffer * tmem_map::BUFFER;
     const u32 sfb = mma.taddr + tmem_map::SFB + mma.buffer * tmem_map::BUFFER +
                     sfb_column_shift(TILE_N, work.n);
-    const SmemDescriptor a_desc = operand_descriptor(storage.a(stage.index));
-    const SmemDescriptor b_desc = operand_descriptor(storage.b(stage.index));
-    const u32 idesc = config_idesc(storage.params.scale_type);
+    const SmemDescriptor a_desc = mma.a + stage.index * (A_NBYTES >> 4);
+    const SmemDescriptor b_desc = mma.b + stage.index * (B_NBYTES >> 4);
 #pragma unroll
     for (u32 k_block = 0; k_block < K_BLOCKS; ++k_block)  // 6.6.5 to 6.6.12
         tcgen05_mma(elected, d, a_desc + k_block * K_BLOCK_STEP, b_desc + k_block * K_BLOCK_STEP,
-                    idesc, sfa + k_block * SFA_COLUMNS, sfb + k_block * SFB_COLUMNS,
+                    mma.idesc, sfa + k_block * SFA_COLUMNS, sfb + k_block * SFB_COLUMNS,
                     k_tile > 0 || k_block > 0);
     if constexpr (SCALE_BUFFERS > 1) mma.buffer ^= 1;
     release_stage(elected, stage);
@@ -100,7 +98,15 @@ __device__ __forceinline__ void mma_warp(const SharedStorage& storage) {
     tmem_alloc(storage.tmem_pointer(), TMEM_COLUMNS);  // 4.2
     named_barrier_arrive(TMEM_ALLOCATION_BARRIER, WARP_THREADS + EPILOGUE_THREADS);
     const u32 taddr = smem_ld(storage.tmem_pointer());
-    Mma mma = {storage, taddr, {storage.mainloop()}, {storage.accumulator()}};
+    Mma mma = {storage,
+               taddr,
+               {storage.mainloop()},
+               {storage.accumulator()},
+               operand_descriptor(storage.a(0)),
+               operand_descriptor(storage.b(0)),
+               scale_descriptor(storage.sfa(0)),
+               scale_descriptor(storage.sfb(0)),
+               config_idesc(storage.params.scale_type)};
     TileScheduler scheduler = storage.tile_scheduler();
     WorkTile work = scheduler.initial_work();
     const u32 k_tiles = storage.params.k_tiles();

@@ -47,7 +47,7 @@ template <u32 STAGES>
 struct Producer {
     Ring<STAGES> ring;
     PipelineState state = {0, 1};
-    bool token = false;
+    u32 token = 0;
 
     __device__ __forceinline__ u32 barrier() const {
         return ring.empty + MBARRIER_NBYTES * state.index;
@@ -58,7 +58,7 @@ struct Producer {
 
     __device__ __forceinline__ Stage acquire() {
         if (!token) mbarrier_try_wait(barrier(), state.phase);
-        token = false;
+        token = 0;
         const Stage stage = {state.index, ring.full + MBARRIER_NBYTES * state.index, barrier()};
         state.advance<STAGES>();
         return stage;
@@ -79,18 +79,18 @@ template <u32 STAGES>
 struct Consumer {
     Ring<STAGES> ring;
     PipelineState state = {0, 0};
-    bool token = false;
+    u32 token = 0;
 
     __device__ __forceinline__ u32 barrier() const {
         return ring.full + MBARRIER_NBYTES * state.index;
     }
 
-    // try_wait: ask once, for the next wait. Frames 5.3 and 6.4.
+    // try_wait: ask once, for the next wait. Frame 5.3.
     __device__ __forceinline__ void peek() { token = mbarrier_test_wait(barrier(), state.phase); }
 
     __device__ __forceinline__ Stage wait() {
         if (!token) mbarrier_try_wait(barrier(), state.phase);
-        token = false;
+        token = 0;
         const Stage stage = {state.index, barrier(), ring.empty + MBARRIER_NBYTES * state.index};
         state.advance<STAGES>();
         return stage;

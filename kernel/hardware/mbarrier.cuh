@@ -54,7 +54,7 @@ __device__ __forceinline__ void mbarrier_arrive_expect_tx(u32 mbar, u32 nbytes) 
 }
 
 // Ask once whether the phase of `parity` is complete; never blocks.
-__device__ __forceinline__ bool mbarrier_test_wait(u32 mbar, u32 parity) {
+__device__ __forceinline__ u32 mbarrier_test_wait(u32 mbar, u32 parity) {
     u32 done;
     asm volatile(
         "{\n\t"
@@ -65,7 +65,7 @@ __device__ __forceinline__ bool mbarrier_test_wait(u32 mbar, u32 parity) {
         : "=r"(done)
         : "r"(mbar), "r"(parity)
         : "memory");
-    return done != 0;
+    return done;
 }
 
 // Wait until the phase of `parity` is complete.

@@ -1,0 +1,54 @@
+"""package: write the PTX and SASS that travel with fp4ref.
+
+Run ``python -m fp4ref.cuda_kernel.package`` in a checkout with NVRTC after a change of
+``kernel/``; a test compares the files with what NVRTC makes.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+from fp4ref.cuda_kernel.build import (
+    compile_kernel,
+    normalised,
+    packaged_configs,
+)
+from fp4ref.cuda_kernel.sass import disassemble, figures
+
+FOLDER = Path(__file__).parents[1] / "data" / "kernel"
+
+
+def texts() -> dict[str, str]:
+    """Return every packaged text by file name, made anew."""
+    made: dict[str, str] = {}
+    facts: dict[str, object] = {}
+    for name, config in packaged_configs().items():
+        compiled = compile_kernel(config)
+        listing = disassemble(compiled.cubin)
+        found = figures(compiled.cubin, listing)
+        facts["nvrtc"] = compiled.nvrtc
+        facts[name] = {
+            "registers": found.registers,
+            "spill_instructions": found.spill_instructions,
+            "instructions": found.instructions,
+            "k_tile": len(found.k_tile),
+        }
+        made[f"{name}.ptx"] = normalised(compiled.ptx)
+        made[f"{name}.sass"] = listing
+    made["figures.json"] = json.dumps(facts, indent=1) + "\n"
+    return made
+
+
+def main() -> None:
+    """Write the files."""
+    FOLDER.mkdir(exist_ok=True)
+    for name, text in texts().items():
+        data = gzip.compress(text.encode(), 9, mtime=0)
+        (FOLDER / f"{name}.gz").write_bytes(data)
+        print(f"{name}.gz  {len(data):,} bytes")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,166 @@
+"""sass: what the assembler made of the kernel: registers, spills, the MMA warp's loop.
+
+Source of the listing: ``nvdisasm`` from the compiler wheels, on the cubin that NVRTC
+made with the PTX.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import shutil
+import struct
+import subprocess
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from fp4ref.device.compile import INSTALL, CompileError
+
+_INSTRUCTION = re.compile(r"\s*/\*([0-9a-f]+)\*/\s+(.*?)\s*;.*")
+_LABEL = re.compile(r"(\.L_x_\d+):")
+_BRANCH = re.compile(r"\bBRA\b.*`\((\.L_x_\d+)\)")
+
+MANDATORY = {"UTCCP": 8, "UTCOMMA": 4, "UTCBAR": 1}
+"""What a k-tile cannot do without: scale copies, MMAs and a commit."""
+
+
+@dataclass(frozen=True, slots=True)
+class SassFigures:
+    """Figures of one kernel.
+
+    Attributes
+    ----------
+    instructions
+        Of the whole kernel.
+    k_tile
+        Instructions that the MMA warp executes for a k-tile when no wait has to spin,
+        in order.
+    """
+
+    registers: int
+    spill_instructions: int
+    instructions: int
+    k_tile: tuple[str, ...]
+
+    @property
+    def k_tile_counts(self) -> dict[str, int]:
+        """Instructions of a k-tile by their first word."""
+        return dict(Counter(opcode(each) for each in self.k_tile).most_common())
+
+
+def opcode(instruction: str) -> str:
+    """First word of an instruction, without predicate and modifiers."""
+    return re.sub(r"^@!?U?P\d\s+", "", instruction).split()[0].split(".")[0]
+
+
+def disassemble(cubin: bytes) -> str:
+    """Return nvdisasm's listing, with line information left out.
+
+    Raises
+    ------
+    CompileError
+        nvdisasm is not installed.
+    """
+    with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
+        file.write(cubin)
+        file.flush()
+        done = subprocess.run(
+            [_nvdisasm(), "-c", file.name], capture_output=True, text=True, check=False
+        )
+    if done.returncode:
+        raise CompileError(f"nvdisasm: {done.stderr.strip()}")
+    return done.stdout
+
+
+def _nvdisasm() -> str:
+    if found := shutil.which("nvdisasm"):
+        return found
+    spec = importlib.util.find_spec("nvidia")
+    for folder in spec.submodule_search_locations or () if spec else ():
+        for path in sorted(Path(folder).glob("*/bin/nvdisasm*")):
+            return str(path)
+    raise CompileError(f"nvdisasm is not installed; run: {INSTALL}")
+
+
+def figures(cubin: bytes, listing: str | None = None) -> SassFigures:
+    """Return the figures of the kernel in `cubin`.
+
+    Parameters
+    ----------
+    listing
+        What `disassemble` made of it, if that is at hand.
+    """
+    found = _Listing(disassemble(cubin) if listing is None else listing)
+    return SassFigures(
+        _registers(cubin),
+        sum(opcode(each) in ("STL", "LDL") for each in found.instructions),
+        len(found.instructions),
+        tuple(found.loop_around("UTCOMMA")),
+    )
+
+
+_REGCOUNT = 0x2F
+"""``EIATTR_REGCOUNT``: symbol and registers of a function, in section ``.nv.info``."""
+
+
+def _registers(cubin: bytes) -> int:
+    """Registers of a thread, from the ELF file; the most, if there are functions."""
+    (table,) = struct.unpack_from("<Q", cubin, 0x28)
+    count, names_index = struct.unpack_from("<HH", cubin, 0x3C)
+    sections = [
+        struct.unpack_from("<IIQQQQ", cubin, table + 64 * i) for i in range(count)
+    ]
+    names = sections[names_index][4]
+    most = 0
+    for name, _, _, _, start, size in sections:
+        if not cubin.startswith(b".nv.info\0", names + name):
+            continue
+        at, end = start, start + size
+        while at < end:
+            form, attribute, nbytes = struct.unpack_from("<BBH", cubin, at)
+            at += 4
+            if attribute == _REGCOUNT:
+                most = max(most, struct.unpack_from("<II", cubin, at)[1])
+            at += nbytes if form == 4 else 0
+    return most
+
+
+class _Listing:
+    """Instructions and labels of a listing."""
+
+    def __init__(self, text: str) -> None:
+        self.instructions: list[str] = []
+        self.labels: dict[str, int] = {}
+        for line in text.splitlines():
+            if label := _LABEL.match(line.strip()):
+                self.labels[label[1]] = len(self.instructions)
+            elif found := _INSTRUCTION.fullmatch(line):
+                self.instructions.append(found[2])
+
+    def _target(self, at: int) -> int | None:
+        branch = _BRANCH.search(self.instructions[at])
+        return self.labels[branch[1]] if branch else None
+
+    def loop_around(self, wanted: str) -> Iterator[str]:
+        """Instructions of one round of the innermost loop that holds `wanted`.
+
+        The round of a warp that never waits: of the branches inside the loop it takes
+        those that skip a wait which a peek has answered, and none that leave it.
+        """
+        inside = next(
+            i for i, each in enumerate(self.instructions) if opcode(each) == wanted
+        )
+        last = next(
+            i
+            for i in range(inside, len(self.instructions))
+            if (to := self._target(i)) is not None and to <= inside
+        )
+        first = self._target(last)
+        at = first if first is not None else last
+        while at <= last:
+            yield self.instructions[at]
+            to = self._target(at)
+            at = to if to is not None and at < to <= last else at + 1

@@ -1,0 +1,180 @@
+"""What is packaged, what NVRTC makes, and what the assembler made of it."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from ptx_cases import Case, needs_nvrtc
+
+import fp4ref
+from fp4ref import GemmConfig, ScaleFormat
+from fp4ref.cuda_kernel import build, kernel_code, packaged_configs, parameter_block
+from fp4ref.cuda_kernel.build import normalised, packaged
+from fp4ref.cuda_kernel.package import texts
+from fp4ref.cuda_kernel.parameters import PARAMS_NBYTES
+from fp4ref.cuda_kernel.sass import MANDATORY, figures
+from fp4ref.cuda_kernel.sources import (
+    ENTRY,
+    MAIN,
+    defines,
+    expand,
+    kernel_root,
+    one_file,
+)
+from fp4ref.device.compile import CompileError
+from fp4ref.errors import InputError
+from fp4ref.gemm.nvfp4_gemm import GemmProblem
+from fp4ref.hardware.machine import Machine
+from fp4ref.ptx import Program, parse
+
+NAMES = list(packaged_configs())
+
+
+@pytest.fixture
+def without_nvrtc(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(build, "nvrtc_version", lambda: None)
+
+
+@pytest.mark.usefixtures("without_nvrtc")
+@pytest.mark.parametrize("name", NAMES)
+def test_the_package_runs_without_nvrtc(name: str) -> None:
+    config = packaged_configs()[name]
+    assert kernel_code(config).origin == "packaged"
+    changes = {
+        field: getattr(config, field)
+        for field in config.__dataclass_fields__
+        if getattr(config, field) != getattr(GemmConfig(), field)
+    }
+    case = Case(130, 100, 288, config=changes)
+    ptx = case.run("ptx")
+    assert ptx.meta["kernel"] == "nvfp4_gemm, packaged"
+    outcome = fp4ref.compare(case.run("emulator"), ptx)
+    assert outcome.ok, outcome.report()
+
+
+@pytest.mark.usefixtures("without_nvrtc")
+def test_any_alpha_is_packaged() -> None:
+    config = GemmConfig(alpha=0.25)
+    assert kernel_code(config).ptx == packaged("f32.ptx")
+
+
+@pytest.mark.usefixtures("without_nvrtc")
+def test_other_configurations_ask_for_nvrtc() -> None:
+    with pytest.raises(InputError, match=r"only for f32, bf16, f16.*fp4ref\[cuda\]"):
+        kernel_code(GemmConfig(tile_n=64))
+
+
+@needs_nvrtc
+def test_nvrtc_makes_what_is_packaged() -> None:
+    try:
+        made = texts()
+    except CompileError as error:
+        pytest.skip(str(error))
+    facts = json.loads(packaged("figures.json"))
+    now = json.loads(made["figures.json"])
+    if now["nvrtc"] != facts["nvrtc"]:
+        pytest.skip(f"NVRTC {now['nvrtc']}; the package was made by {facts['nvrtc']}")
+    for name, text in made.items():
+        assert packaged(name) == text, (
+            f"{name}: say python -m fp4ref.cuda_kernel.package"
+        )
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_packaged_ptx_names_no_folder(name: str) -> None:
+    ptx = packaged(f"{name}.ptx")
+    files = re.findall(r'\.file\s+\d+\s+"([^"]+)"', ptx)
+    assert files
+    assert all((kernel_root() / file).is_file() for file in files)
+    assert ".section" not in ptx
+    assert "inlined_at" not in ptx
+    assert ".target sm_100a" in ptx
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_spills_and_few_registers(name: str) -> None:
+    facts = json.loads(packaged("figures.json"))[name]
+    assert facts["spill_instructions"] == 0
+    assert facts["registers"] <= 128
+    assert sum(MANDATORY.values()) <= facts["k_tile"] <= 90
+
+
+@needs_nvrtc
+def test_a_k_tile_has_the_mandatory_instructions() -> None:
+    compiled = build.compile_kernel(GemmConfig())
+    try:
+        found = figures(compiled.cubin)
+    except CompileError as error:
+        pytest.skip(str(error))
+    assert MANDATORY.items() <= found.k_tile_counts.items()
+    assert found.registers == json.loads(packaged("figures.json"))["f32"]["registers"]
+
+
+def test_every_constant_of_the_configuration_is_used_and_given() -> None:
+    text = one_file(kernel_root())
+    wanted = set(re.findall(r"\bCONFIG_\w+", text))
+    assert wanted == set(defines(GemmConfig()))
+
+
+def test_constants_follow_the_configuration() -> None:
+    config = GemmConfig.example_72b(beta=-1.5)
+    found = defines(config)
+    assert found["CONFIG_MAINLOOP_STAGES"] == "4u"
+    assert found["CONFIG_SFD_UE8M0"] == "true"
+    assert found["CONFIG_BETA_BITS"] == f"{0xBFC00000}u"
+    assert found["CONFIG_SMEM_A"] == f"{config.smem.a}u"
+    assert found["CONFIG_TMEM_BUFFER"] == "32u"
+
+
+def test_the_parameter_block_is_the_entrys() -> None:
+    machine = Machine(1)
+    case_a, case_b = fp4ref.quantize(_ones(3, 32)), fp4ref.quantize(_ones(5, 32))
+    problem = GemmProblem(machine, case_a, case_b, None, None, GemmConfig())
+    block = parameter_block(problem.params)
+    program = Program.of(parse(packaged("f32.ptx")), ENTRY)
+    assert len(block) == PARAMS_NBYTES == program.param_nbytes
+    assert block[:128] == problem.params.a.to_bytes()
+    assert block[4 * 128 : 5 * 128] == bytes(128)  # no C
+    assert int.from_bytes(block[784:788], "little") == 3
+    assert problem.params.scale_format is ScaleFormat.UE4M3
+
+
+def _ones(rows: int, k: int):  # type: ignore[no-untyped-def]
+    import numpy as np
+
+    return np.ones((rows, k), np.float32)
+
+
+def test_headers_go_in_once_with_their_lines(tmp_path: Path) -> None:
+    main = tmp_path / MAIN
+    main.parent.mkdir(parents=True)
+    main.write_text('#include "a.cuh"\n#include "../b.cuh"\nint main_line_3;\n')
+    (main.parent / "a.cuh").write_text('#pragma once\n#include "../b.cuh"\nint a;\n')
+    (main.parent.parent / "b.cuh").write_text("int b;\n")
+    text = expand({"kernel/b.cuh": "int changed;\n"}, tmp_path)
+    assert text.count("int changed;") == 1
+    lines = text.splitlines()
+    assert lines[lines.index("int a;") - 1] == '#line 3 "kernel/gemm/a.cuh"'
+    assert lines[lines.index("int main_line_3;") - 1] == f'#line 3 "{MAIN}"'
+
+
+def test_line_information_names_the_statement_of_a_role() -> None:
+    ptx = """\
+.loc 1 10 5
+.loc 2 20 5, function_name $a, inlined_at 1 11 3
+.loc 3 30 5, function_name $b, inlined_at 2 20 5
+    mov.u32 %r1, 0;
+}
+    .file 1 "/home/someone/kernel/gemm/mma_warp.cuh"
+    .file 2 "/home/someone/kernel/gemm/pipeline.cuh"
+    .file 3 "/home/someone/kernel/hardware/mbarrier.cuh"
+    .section .debug_str
+    .b8 1
+"""
+    found = normalised(ptx)
+    assert re.findall(r"\.loc\t(.*)", found) == ["1 10 5", "1 11 3", "1 11 3"]
+    assert "someone" not in found
+    assert ".section" not in found
