@@ -1,0 +1,261 @@
+"""run: other people's kernels on the emulated SM, and the table of what they said.
+
+Each row is a kernel that knows nothing of this machine, executed from its compiled PTX.
+`make conformance` runs all rows and rewrites results.json and docs/conformance.md.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from datetime import date
+from importlib import metadata
+from pathlib import Path
+
+import numpy as np
+
+ROOT = Path(__file__).parents[1]
+sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests" / "ptx")]
+
+from wide_operands import wide_pair  # noqa: E402
+
+from fp4ref import GemmConfig, compare, oracle  # noqa: E402
+from fp4ref import run as emulate  # noqa: E402
+from fp4ref.cutlass.execute import execute_example  # noqa: E402
+from fp4ref.errors import Fp4refError  # noqa: E402
+
+RESULTS = Path(__file__).with_name("results.json")
+PAGE = ROOT / "docs" / "conformance.md"
+SCHEDULES: tuple[str | int, ...] = ("eager", "late", 1)
+
+SHAPES_72B = [
+    (128, 128, 256),
+    (256, 384, 512),
+    (128, 96, 768),
+    (256, 32, 2048),
+    (100, 160, 64),
+    (384, 256, 1056),
+]
+
+NOTES = [
+    '72b needs `ordering="shipped"`: it copies scales over columns that earlier MMAs '
+    "read, and uses `tcgen05.ld` results without a wait.",
+    "Tutorial 02 with two k-tiles or more can hang by its own text: nothing keeps its "
+    "four warps together, so a warp that waits for a phase can be lapped by two. The "
+    "eager schedule does that, and the machine names the fault (MbarrierFault). Warps "
+    "of a real SM stay close enough.",
+]
+
+WAITING = [
+    ("CUTLASS 70_blackwell_fp8_gemm", "cta_group::2 and clusters"),
+    ("CUTLASS 72c mixed-precision", "cta_group::2 and clusters, kind::mxf8f6f4"),
+    ("CuTe Blackwell tutorials 03 to 05", "TMA multicast, cta_group::2, clusters"),
+    ("CUTLASS 73, 74, 75", "clusters, grouped GEMM, device-side verification"),
+]
+
+
+@dataclass(frozen=True)
+class Row:
+    """One kernel and its outcome."""
+
+    kernel: str
+    source: str
+    exercises: str
+    cases: str
+    result: str
+    seconds: float
+    date: str
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A kernel to run: `check` raises AssertionError or a named fault."""
+
+    kernel: str
+    source: str
+    exercises: str
+    cases: str
+    check: Callable[[], None]
+
+
+def cutlass(
+    name: str,
+    shapes: list[tuple[int, int, int]],
+    schedules: tuple[str | int, ...] = SCHEDULES,
+) -> Callable[[], None]:
+    """Let an example decide for itself, for every shape and schedule."""
+
+    def check() -> None:
+        for shape in shapes:
+            for schedule in schedules:
+                found = execute_example(name, *shape, schedule=schedule, trace=False)
+                if found.result.fault:
+                    raise found.result.fault
+                where = f"{shape}, {schedule}: {found.result.problems}"
+                assert found.result.passed, where
+
+    return check
+
+
+def wide_72b() -> None:
+    """D, SFD and every hardware event equal ours, on wide-range operands."""
+    config = GemmConfig.example_72b()
+    for seed, shape in enumerate(SHAPES_72B[:4]):
+        m, n, k = shape
+        a, b = wide_pair(seed, m, n, k)
+        want = oracle.expected(a, b, config=config)
+        ours = emulate(a, b, config=config)
+        for schedule in SCHEDULES:
+            theirs = execute_example("72b", m, n, k, operands=(a, b), schedule=schedule)
+            codes, scales = theirs.output(m, n)
+            assert np.array_equal(codes, want.d), f"{shape}, {schedule}: D differs"
+            assert np.array_equal(scales, want.sfd), f"{shape}, {schedule}: SFD"
+            assert theirs.trace is not None
+            found = compare(ours, theirs.trace)
+            assert found.ok, found.report()
+
+
+def triton(name: str, block: tuple[int, int, int]) -> Callable[[], None]:
+    """Bits of D equal the integer model, on wide-range operands with specials."""
+
+    def check() -> None:
+        from test_triton import run as run_triton
+
+        m, n, k = block
+        for shape in ((m, n, k), (2 * m, n, 2 * k), (m, 2 * n, 4 * k)):
+            for schedule in SCHEDULES:
+                d, want = run_triton(
+                    name, block, shape, schedule=schedule, ordering="shipped"
+                )
+                assert np.array_equal(d, want), f"{shape}, {schedule}: D differs"
+
+    return check
+
+
+def entries() -> Iterator[Entry]:
+    """Every row, in the order of the table."""
+    package = "PyPI nvidia-cutlass 4.2.0.0"
+    yield Entry(
+        "CUTLASS 72b, its own check",
+        package,
+        "TMA, UTCCP, mxf4nvf4 MMA, CLC, epilogue with SFD",
+        f"{len(SHAPES_72B)} shapes, {len(SCHEDULES)} schedules",
+        cutlass("72b", SHAPES_72B),
+    )
+    yield Entry(
+        "CUTLASS 72b, wide-range inputs",
+        package,
+        "the same, every accumulator bit, and 9 kinds of hardware event",
+        f"4 shapes, {len(SCHEDULES)} schedules, against fp4ref's own kernel",
+        wide_72b,
+    )
+    for name in ("nvfp4", "mxfp4"):
+        for block in ((128, 128, 256), (128, 64, 256)):
+            yield Entry(
+                f"Triton dot_scaled {name.upper()}, tile {'x'.join(map(str, block))}",
+                "PyPI triton 3.9",
+                "tcgen05.st of scales and accumulator, no TMA, no UTCCP",
+                f"3 shapes, {len(SCHEDULES)} schedules, against the integer model",
+                triton(name, block),
+            )
+    yield Entry(
+        "CuTe Blackwell tutorial 01, its own check",
+        package,
+        "kind::f16 MMA, plain copies to shared memory",
+        f"2 shapes, {len(SCHEDULES)} schedules",
+        cutlass("tutorial-01", [(128, 256, 64), (256, 256, 128)]),
+    )
+    yield Entry(
+        "CuTe Blackwell tutorial 02, one k-tile, its own check",
+        package,
+        "kind::f16 MMA, TMA loads",
+        f"2 shapes, {len(SCHEDULES)} schedules",
+        cutlass("tutorial-02", [(128, 256, 64), (256, 512, 64)]),
+    )
+    yield Entry(
+        "CuTe Blackwell tutorial 02, its own check",
+        package,
+        "kind::f16 MMA, TMA loads",
+        "2 shapes, late and 2 seeds (see below)",
+        cutlass("tutorial-02", [(256, 256, 128), (128, 256, 192)], ("late", 1, 2)),
+    )
+    yield Entry(
+        "CUTLASS 81 gemm_blockwise, its own check",
+        package,
+        "kind::f8f6f4 MMA, cp.async scales, two epilogues",
+        f"2 shapes, {len(SCHEDULES)} schedules",
+        cutlass("81", [(128, 128, 256), (256, 128, 512)]),
+    )
+
+
+def run_entry(entry: Entry) -> Row:
+    """Run one row; a fault is its result, not the end of the run."""
+    begin = time.perf_counter()
+    try:
+        entry.check()
+        result = "passed"
+    except AssertionError as error:
+        result = f"wrong: {error}"
+    except Fp4refError as error:
+        result = f"refused: {str(error).splitlines()[0]}"
+    except ModuleNotFoundError as error:
+        result = f"not run: {error.name} is not installed"
+    return Row(
+        entry.kernel,
+        entry.source,
+        entry.exercises,
+        entry.cases,
+        result,
+        round(time.perf_counter() - begin, 1),
+        date.today().isoformat(),
+    )
+
+
+def render(rows: list[Row]) -> str:
+    """Write the page."""
+    lines = [
+        "# Conformance",
+        "",
+        "Compiled kernels of other authors, executed on the emulated SM. They know",
+        "nothing of it, so their right results are an outside witness of the hardware",
+        "model. Schedules: eager, late and a seed. Made by `make conformance`.",
+        "",
+        "| kernel | source | exercises | cases | result | seconds | date |",
+        "| --- | --- | --- | --- | --- | --- | --- |",
+    ]
+    for row in rows:
+        cells = [
+            row.kernel,
+            row.source,
+            row.exercises,
+            row.cases,
+            row.result,
+            f"{row.seconds:.1f}",
+            row.date,
+        ]
+        lines.append("| " + " | ".join(c.replace("|", "\\|") for c in cells) + " |")
+    lines += ["", "Notes:", "", *(f"- {note}" for note in NOTES)]
+    lines += ["", "Waiting for what this machine does not model yet:", ""]
+    lines += [f"- {kernel}: {needs}" for kernel, needs in WAITING]
+    return "\n".join(lines) + "\n"
+
+
+def main() -> int:
+    """Run all rows, write both files; 1 if any row did not pass."""
+    rows = []
+    for entry in entries():
+        print(f"{entry.kernel} ...", flush=True)
+        rows.append(run_entry(entry))
+        print(f"  {rows[-1].result} ({rows[-1].seconds} s)", flush=True)
+    versions = {p: metadata.version(p) for p in ("numpy", "numba", "nvidia-cutlass")}
+    record = {"versions": versions, "rows": [asdict(row) for row in rows]}
+    RESULTS.write_text(json.dumps(record, indent=1) + "\n")
+    PAGE.write_text(render(rows))
+    return int(any(row.result != "passed" for row in rows))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
