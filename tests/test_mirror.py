@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import re
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
+from fp4ref import frames
 from fp4ref.cuda_kernel.sources import one_file
+from fp4ref.cuda_kernel.twins import twin as kernel_twin
 
 ROOT = Path(__file__).parents[1]
 FOLDERS = ("hardware", "gemm", "layout", "numerics")
@@ -149,3 +153,53 @@ def test_each_file_is_in_the_kernel() -> None:
     text = one_file(ROOT)
     for source in SOURCES:
         assert f'"kernel/{name(source)}{source.suffix}"' in text, source
+
+
+HOST_ONLY = {
+    "fp4ref.gemm.partition:multicast_masks": "the kernel runs without a cluster",
+    "fp4ref.gemm.partition:operand_map": "the host encodes tensor maps",
+    "fp4ref.gemm.partition:scale_map": "the host encodes tensor maps",
+    "fp4ref.gemm.partition:tile_operand": "TMA takes coordinates, not layouts",
+    "fp4ref.hardware.cluster:wait": "the kernel runs without a cluster",
+}
+ONE_SCREEN = 60
+"""Lines of one side of a frame that a reader can hold on one screen."""
+
+EMULATORS = sorted(
+    {
+        each.emulator
+        for each in frames.FRAMES.values()
+        if not each.emulator.startswith("fp4ref.frames")
+    }
+)
+
+
+@pytest.mark.parametrize("emulator", EMULATORS)
+def test_each_frame_has_a_twin_on_one_screen(emulator: str) -> None:
+    found = kernel_twin(emulator)
+    if emulator in HOST_ONLY:
+        assert found is None
+        return
+    assert found is not None
+    lines = (ROOT / found.file).read_text().splitlines()
+    assert "\n".join(lines[found.first - 1 : found.last]) == found.text
+    assert found.text.count("{") == found.text.count("}")
+    assert found.text.count("\n") < ONE_SCREEN
+    module, _, path = emulator.partition(":")
+    target = import_module(module)
+    for part in path.split("."):
+        target = inspect.getattr_static(target, part)
+    if inspect.isfunction(target) and module.startswith("fp4ref.gemm"):
+        assert len(inspect.getsourcelines(target)[0]) <= ONE_SCREEN
+
+
+def test_a_twin_has_its_comment() -> None:
+    found = kernel_twin("fp4ref.gemm.mma_warp:release_stage")
+    assert found is not None
+    assert found.text.startswith("// consumer_release: the stage is empty when")
+    assert "void release_stage(bool elected, Stage stage) {" in found.text
+    method = kernel_twin("fp4ref.gemm.pipeline:Consumer.peek")
+    assert method is not None
+    assert "try_wait" in method.text
+    assert kernel_twin("fp4ref.gemm.mma_warp:no_such") is None
+    assert kernel_twin("fp4ref.oracle:expected") is None

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from ptx_cases import Case, needs_nvrtc
+from wide_operands import wide_pair
 
 import fp4ref
 from fp4ref import GemmConfig, ScaleFormat
@@ -131,8 +132,8 @@ def test_constants_follow_the_configuration() -> None:
 
 def test_the_parameter_block_is_the_entrys() -> None:
     machine = Machine(1)
-    case_a, case_b = fp4ref.quantize(_ones(3, 32)), fp4ref.quantize(_ones(5, 32))
-    problem = GemmProblem(machine, case_a, case_b, None, None, GemmConfig())
+    a, b = wide_pair(1, 3, 5, 32)
+    problem = GemmProblem(machine, a, b, None, None, GemmConfig())
     block = parameter_block(problem.params)
     program = Program.of(parse(packaged("f32.ptx")), ENTRY)
     assert len(block) == PARAMS_NBYTES == program.param_nbytes
@@ -140,12 +141,6 @@ def test_the_parameter_block_is_the_entrys() -> None:
     assert block[4 * 128 : 5 * 128] == bytes(128)  # no C
     assert int.from_bytes(block[784:788], "little") == 3
     assert problem.params.scale_format is ScaleFormat.UE4M3
-
-
-def _ones(rows: int, k: int):  # type: ignore[no-untyped-def]
-    import numpy as np
-
-    return np.ones((rows, k), np.float32)
 
 
 def test_headers_go_in_once_with_their_lines(tmp_path: Path) -> None:

@@ -1,0 +1,104 @@
+"""twins: the CUDA text that says what a function of the emulator says.
+
+Names agree: ``gemm.mma_warp:copy_scales`` is ``copy_scales`` in
+``kernel/gemm/mma_warp.cuh``, and ``hardware.tcgen05:mma`` is ``tcgen05_mma`` in
+``kernel/hardware/tcgen05.cuh``. What the host does has no twin.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+
+from fp4ref.cuda_kernel.sources import kernel_root
+
+_OTHER_NAMES = {
+    "gemm.config:GemmConfig.most_stages": "constexpr u32 MAINLOOP_STAGES",
+    "gemm.config:GemmConfig.stage_tx_bytes": "constexpr u32 STAGE_TX_BYTES",
+    "gemm.config:SmemMap": "namespace smem_map",
+    "gemm.config:TmemMap": "namespace tmem_map",
+    "gemm.epilogue_warp:Epilogue.lane": "struct Epilogue",
+    "gemm.shared_storage:SharedStorage.of": "struct SharedStorage",
+    "hardware.instr_descriptor:InstrDescriptor": "instr_descriptor_encode(",
+    "hardware.tcgen05:InstrDescriptor": "instr_descriptor_encode(",
+    "hardware.tma:wait_group": "tma_wait_group_read(",
+}
+"""Where the kernel has another form of the same thing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Twin:
+    """A piece of the kernel, with the comment above it.
+
+    Attributes
+    ----------
+    first
+        Line number of the first line of `text`, from 1.
+    """
+
+    file: str
+    first: int
+    text: str
+
+    @property
+    def last(self) -> int:
+        """Line number of the last line."""
+        return self.first + self.text.count("\n")
+
+
+@cache
+def twin(emulator: str) -> Twin | None:
+    """Return the kernel's twin of ``"fp4ref.gemm.mma_warp:copy_scales"``, if any."""
+    where = emulator.removeprefix("fp4ref.")
+    module, _, name = where.partition(":")
+    if name.endswith(".of") and where not in _OTHER_NAMES:
+        where = where.removesuffix(".of")
+    path = module.replace(".", "/")
+    if where == "hardware.tcgen05:InstrDescriptor":
+        path = "hardware/instr_descriptor"
+    for suffix in (".cuh", ".cu"):
+        file = kernel_root() / f"kernel/{path}{suffix}"
+        if file.is_file():
+            lines = file.read_text(encoding="utf-8").splitlines()
+            span = _find(lines, module, where)
+            if span is not None:
+                first, last = span
+                text = "\n".join(lines[first : last + 1])
+                return Twin(f"kernel/{path}{suffix}", first + 1, text)
+    return None
+
+
+def _find(lines: list[str], module: str, where: str) -> tuple[int, int] | None:
+    """First and last index of the definition, comments included."""
+    first, last = 0, len(lines) - 1
+    if where in _OTHER_NAMES:
+        wanted = [re.escape(_OTHER_NAMES[where])]
+    else:
+        *classes, name = where.partition(":")[2].split(".")
+        wanted = [rf"^struct {each}\b" for each in classes]
+        stem = module.rpartition(".")[2]
+        prefixed = f"(?:{stem}_)?" if module.startswith("hardware") else ""
+        function = rf"^ *__device__.*[ &*]{prefixed}{name}\("
+        wanted.append(rf"{function}|^(?:struct|enum) (?:class |alignas\S* )?{name}\b")
+    for pattern in wanted:
+        start = next(
+            (i for i in range(first, last + 1) if re.search(pattern, lines[i])), None
+        )
+        if start is None:
+            return None
+        first, last = start, _end(lines, start)
+    while first > 0 and re.match(r" *(//|template)", lines[first - 1]):
+        first -= 1
+    return first, last
+
+
+def _end(lines: list[str], start: int) -> int:
+    """Index of the line that closes what opens at `start`."""
+    depth = 0
+    for i in range(start, len(lines)):
+        code = re.sub(r'//.*|"(?:[^"\\]|\\.)*"', "", lines[i])
+        depth += code.count("{") - code.count("}")
+        if depth == 0 and ("{" in "".join(lines[start : i + 1]) or ";" in code):
+            return i
+    return len(lines) - 1
