@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -137,12 +138,12 @@ def compile_cuda(
         for path in sorted(folder.rglob("*"))
         if path.is_file()
     ]
-    parts = [version, name, source, str(cuda_headers), *options]
+    parts = [version, name, source, str(cuda_headers), *options, _FILE.pattern]
 
     def make(folder: Path) -> None:
         search = [f"-I{path}" for path in _toolkit_headers()] if cuda_headers else []
         ptx, cubin = _compile(nvrtc, source, name, [*options, *search])
-        (folder / "ptx").write_bytes(ptx)
+        (folder / "ptx").write_text(portable(ptx.decode()))
         (folder / "cubin").write_bytes(cubin)
         (folder / "options.json").write_text(json.dumps(options))
 
@@ -151,6 +152,23 @@ def compile_cuda(
     return Compiled(
         (folder / "ptx").read_text(), (folder / "cubin").read_bytes(), arch, version
     )
+
+
+_FILE = re.compile(r'(\.file\s+\d+\s+")([^"]*)"')
+
+
+def portable(ptx: str) -> str:
+    """Return PTX whose ``.file`` lines hold no folder of the machine that made it.
+
+    Files below ``kernel/`` keep their path from there, others only their name.
+    """
+
+    def shorten(found: re.Match[str]) -> str:
+        path = found[2]
+        at = path.find("kernel/")
+        return found[1] + (path[at:] if at >= 0 else path.rsplit("/", 1)[-1]) + '"'
+
+    return _FILE.sub(shorten, ptx)
 
 
 def nvrtc_version() -> str | None:
