@@ -1,7 +1,7 @@
 // Parts 1, 3 and 4. config: tile shapes, stage counts and the maps of SMEM and TMEM.
 //
 // fp4ref.gemm.config.GemmConfig computes every number; they come as -D definitions, so that
-// there is one source of them. `fp4ref kernel defines` prints the options of a configuration.
+// there is one source of them: see fp4ref.cuda_kernel.defines.
 #pragma once
 #include "../hardware/instr_descriptor.cuh"
 #include "../hardware/sm.cuh"
