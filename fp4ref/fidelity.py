@@ -99,6 +99,13 @@ _WITNESS = (
 )
 """CUTLASS 72b, unmodified, fails its own check if the rule is changed."""
 
+_CARDS = "H200 and H100, driver 580.159.04, 2026-11-27: "
+_REPLAY = "tests/device/test_replay.py::test_every_case_is_as_recorded"
+_MAPS = (
+    "tests/device/test_replay.py::"
+    "test_tensor_maps_are_accepted_refused_and_encoded_as_by_the_driver"
+)
+
 _MMASIM = "MMA-Sim model (mmasim 2.1.1), not measured here on a Blackwell card"
 _CUDA_FP4 = "cuda_fp4.hpp, host code; not measured on sm_100"
 _CUTLASS_SFD = "CUTLASS sm100_visitor_store_tma_warpspecialized.hpp"
@@ -139,8 +146,8 @@ NUMERICS = _rules(
         "cvt.e4m3x2",
         "round to nearest even, saturate to 448",
         MEASURED,
-        "H200 (sm_90), all 2^32 inputs",
-        _FORMATS + "test_e4m3_ties_go_to_the_even_code_and_overflow_saturates",
+        _CARDS + "all 2^32 inputs, probe exhaustive",
+        _REPLAY,
     ),
     (
         "cvt.ue8m0x2",
@@ -174,8 +181,8 @@ NUMERICS = _rules(
         "rcp.approx.ftz.f32",
         "on 6 and on every UE4M3 significand equal to true division",
         MEASURED,
-        "H200 (sm_90), all 2^23 significands",
-        _QUANTIZE + "test_the_rule_multiplies_by_a_reciprocal_and_does_not_divide",
+        _CARDS + "all 2^23 significands, probe exhaustive",
+        _REPLAY,
     ),
     (
         "quantize",
@@ -317,9 +324,9 @@ LAYOUT = _rules(
     (
         "swizzle",
         "the 16-byte chunk index is XORed with row bits of the final address",
-        OUTSIDE_KERNEL,
-        "PTX, tensor swizzling modes; CuTe Swizzle<B,4,3>",
-        _WITNESS,
+        MEASURED,
+        _CARDS + "probe tma",
+        _REPLAY,
     ),
 )
 
@@ -327,16 +334,16 @@ MBARRIER = _rules(
     (
         "mbarrier",
         "a phase completes when pending arrivals and tx-count are both 0",
-        OUTSIDE_KERNEL,
-        "PTX, mbarrier: phase completion",
-        _WITNESS,
+        MEASURED,
+        _CARDS + "probe mbarrier",
+        _REPLAY,
     ),
     (
         "mbarrier",
         "the tx-count may be negative on the way",
-        DOCUMENTED,
-        "PTX, mbarrier: range of the tx-count",
-        _MBARRIER + "test_tx_count_may_be_negative_on_the_way",
+        MEASURED,
+        _CARDS + "probe mbarrier",
+        _REPLAY,
     ),
     (
         "mbarrier",
@@ -348,9 +355,9 @@ MBARRIER = _rules(
     (
         "mbarrier.test_wait.parity",
         "true when the current phase has the other parity; a fresh barrier passes 1",
-        OUTSIDE_KERNEL,
-        "PTX, mbarrier.test_wait; CUTLASS make_producer_start_state",
-        _WITNESS,
+        MEASURED,
+        _CARDS + "probe mbarrier",
+        _REPLAY,
     ),
     (
         "mbarrier.test_wait.parity",
@@ -362,23 +369,23 @@ MBARRIER = _rules(
     (
         "mbarrier",
         "positions of phase, pending and expected counts in the word",
-        SHIPPED_PRACTICE,
-        f"{_LOWERING}: init, pending_count, test_wait",
-        _MBARRIER + "test_init_writes_the_word_that_ptxas_writes",
+        MEASURED,
+        _CARDS + "words after mbarrier.inval, probe mbarrier",
+        _REPLAY,
     ),
     (
         "mbarrier",
-        "the tx-count is bits 21 to 42 of the word",
-        ASSUMED,
-        "by elimination; no program here reads it",
-        _MBARRIER + "test_negative_tx_count_in_the_word",
+        "the tx-count is bits 21 to 41 of the word, negated; bit 42 is 0",
+        MEASURED,
+        _CARDS + "words after mbarrier.inval, probe mbarrier",
+        _REPLAY,
     ),
     (
         "mbarrier",
         "more arrivals than are pending is a fault",
-        DOCUMENTED,
-        "PTX, mbarrier.arrive: pending count",
-        _MBARRIER + "test_b29_a_whole_warp_arrives_on_a_count_of_one",
+        MEASURED,
+        _CARDS + "both cards trap, probe mbarrier",
+        _REPLAY,
     ),
     (
         "mbarrier.init",
@@ -390,9 +397,9 @@ MBARRIER = _rules(
     (
         "mbarrier",
         "only arrive, expect_tx and complete_tx reach another CTA",
-        DOCUMENTED,
-        "PTX, state spaces of the mbarrier operations",
-        _MBARRIER + "test_only_arrivals_and_bytes_work_on_a_remote_barrier",
+        MEASURED,
+        _CARDS + "remote arrivals, probe cluster",
+        _REPLAY,
     ),
     (
         "mbarrier",
@@ -425,16 +432,16 @@ MBARRIER = _rules(
     (
         "mapa",
         "the rank is in bits 24 and up of a shared::cluster address",
-        SHIPPED_PRACTICE,
-        f"{_LOWERING}; CUTLASS's peer mask 0xfeffffff",
-        _CLUSTER + "test_shared_addresses_hold_the_rank",
+        MEASURED,
+        _CARDS + "probe cluster",
+        _REPLAY,
     ),
     (
         "multicast",
         "same offset of tile and mbarrier in every CTA of the mask",
-        DOCUMENTED,
-        "PTX, cp.async.bulk.tensor .multicast::cluster",
-        _TMA + "test_multicast_writes_the_same_offsets_everywhere",
+        MEASURED,
+        _CARDS + "probe cluster",
+        _REPLAY,
     ),
 )
 
@@ -516,16 +523,16 @@ TMA = _rules(
     (
         "cuTensorMapEncodeTiled",
         "alignment, extents, strides and boxes that are refused",
-        DOCUMENTED,
-        "CUDA driver API",
-        _MAP + "test_encode_rules",
+        MEASURED,
+        _CARDS + "8,899 argument sets; 4- and 6-bit types are refused on Hopper",
+        _MAPS,
     ),
     (
         "CUtensorMap",
         "words of address, rank, type, swizzle, strides, extents and box",
-        SHIPPED_PRACTICE,
-        f"tensormap.replace in the {_LOWERING}; a dump from driver 580.65",
-        _MAP + "test_golden_words_of_a_float16_map",
+        MEASURED,
+        _CARDS + "3,921 maps, 128 bytes each; not for 4- and 6-bit types",
+        _MAPS,
     ),
     (
         "CUtensorMap",
@@ -544,37 +551,65 @@ TMA = _rules(
     (
         "cp.async.bulk.tensor load",
         "the box, element by element, with its swizzle",
-        DOCUMENTED,
-        "PTX, tensor copies; tensor swizzling modes",
-        _TMA + "test_load_element_by_element",
+        MEASURED,
+        _CARDS + "469 cases, probe tma",
+        _REPLAY,
     ),
     (
         "cp.async.bulk.tensor load",
         "outside the tensor zeros, and the full box is credited",
-        OUTSIDE_KERNEL,
-        "PTX, tensor copies; CUTLASS always expects the full box",
-        _WITNESS,
+        MEASURED,
+        _CARDS + "probe tma",
+        _REPLAY,
     ),
     (
         "cp.async.bulk.tensor load",
-        "NaN fill writes the canonical NaN",
-        ASSUMED,
-        "the bits of the special NaN are not documented",
-        _TMA + "test_nan_fill",
+        "NaN fill writes 0x7ff7 in every 16 bits, whatever the float type",
+        MEASURED,
+        _CARDS + "probe tma",
+        _REPLAY,
+    ),
+    (
+        "cp.async.bulk.tensor",
+        "a box row starts on a multiple of 16 bytes of its tensor row",
+        MEASURED,
+        _CARDS + "both cards trap otherwise, probe tma",
+        _REPLAY,
+    ),
+    (
+        "cp.async.bulk.tensor store",
+        "no coordinate is negative",
+        MEASURED,
+        _CARDS + "both cards trap otherwise, probe tma",
+        _REPLAY,
+    ),
+    (
+        "cp.async.bulk.tensor load",
+        "TF32 types round to nearest even; the FTZ types do not flush",
+        MEASURED,
+        _CARDS + "probe tma",
+        _REPLAY,
+    ),
+    (
+        "shared memory",
+        "dynamic shared memory starts at shared address 0x400",
+        MEASURED,
+        _CARDS + "probe cta",
+        _REPLAY,
     ),
     (
         "cp.async.bulk.tensor load",
         "complete_tx only, never an arrival",
-        DOCUMENTED,
-        "PTX, mbarrier::complete_tx::bytes",
-        _TMA + "test_a_load_never_arrives",
+        MEASURED,
+        _CARDS + "probe tma",
+        _REPLAY,
     ),
     (
         "cp.async.bulk.tensor load",
         "the shared address is a multiple of 128",
-        DOCUMENTED,
-        "PTX, cp.async.bulk.tensor",
-        _TMA + "test_misaligned_tile",
+        MEASURED,
+        _CARDS + "both cards trap, probe tma",
+        _REPLAY,
     ),
     (
         "cp.async.bulk.tensor load",
@@ -585,10 +620,10 @@ TMA = _rules(
     ),
     (
         "cp.async.bulk.tensor store",
-        "parts outside the tensor are not written",
-        DOCUMENTED,
-        "PTX, tensor copies",
-        _TMA + "test_store_element_by_element",
+        "parts outside are not written, but a cut row ends with its 16-byte chunk",
+        MEASURED,
+        _CARDS + "probe tma",
+        _REPLAY,
     ),
     (
         "cp.async.bulk.wait_group",
@@ -894,9 +929,9 @@ ORDERING = _rules(
     (
         "elect.sync",
         "elects the lowest lane of the mask",
-        SHIPPED_PRACTICE,
-        "CUTLASS traps on any other; PTX leaves the choice open",
-        _MACHINE + "test_elect_takes_the_lowest_lane",
+        MEASURED,
+        _CARDS + "probe cta",
+        _REPLAY,
     ),
 )
 
@@ -919,6 +954,7 @@ NOT_MODELLED: tuple[Gap, ...] = (
     Gap("tcgen05.mma, kind::f16 and kind::f8f6f4", "D in FP16, MN-major operands"),
     Gap("tcgen05.mma, kind::f16 and kind::f8f6f4", "6- and 4-bit elements"),
     Gap("tcgen05.mma, kind::f16 and kind::f8f6f4", "disable-output-lane, scale-input"),
+    Gap("mbarrier", "the word of a live barrier: on Hopper ld.shared misses it", False),
     Gap("cp.async", "groups, sources shorter than their targets, cache policies"),
     Gap("tcgen05.cp", "shapes other than 32x128b.warpx4, decompression"),
     Gap("tcgen05.ld, st", "16-lane accesses that start at other lanes than 0, 16"),
