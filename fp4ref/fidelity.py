@@ -199,6 +199,13 @@ NUMERICS = _rules(
         _QUANTIZE + "test_ue8m0_scales_round_up",
     ),
     (
+        "ex2.approx.ftz.f32, tanh.approx.f32",
+        "the card's tables, for all inputs",
+        MEASURED,
+        _CARDS + "all 2^32 inputs, probe exhaustive; tanh on the H200 only",
+        "tests/device/test_replay.py::test_samples_of_an_approximation",
+    ),
+    (
         "fma.rn.f32",
         "the exact result, rounded once",
         DOCUMENTED,

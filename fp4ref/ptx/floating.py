@@ -11,7 +11,7 @@ from collections.abc import Callable
 import numpy as np
 
 from fp4ref.numerics import fma_f32
-from fp4ref.ptx.approximate import rcp_approx_ftz
+from fp4ref.ptx.approximate import ex2_approx_ftz, rcp_approx_ftz, tanh_approx
 from fp4ref.ptx.elementwise import elementwise
 from fp4ref.ptx.registry import Action, Form, instruction
 from fp4ref.ptx.state import Lanes, LaunchContext
@@ -123,3 +123,15 @@ def sign(context: LaunchContext, each: Instruction, form: Form) -> Action:
 def reciprocal(context: LaunchContext, each: Instruction, form: Form) -> Action:
     """Build ``rcp.approx.ftz.f32`` with the table measured on an H200."""
     return elementwise(context, each, rcp_approx_ftz, "f32")
+
+
+@instruction("ex2.approx.ftz.f32", operands=2)
+def power_of_two(context: LaunchContext, each: Instruction, form: Form) -> Action:
+    """Build ``ex2.approx.ftz.f32`` with the table measured on an H200."""
+    return elementwise(context, each, ex2_approx_ftz, "f32")
+
+
+@instruction("tanh.approx.f32", operands=2)
+def hyperbolic_tangent(context: LaunchContext, each: Instruction, form: Form) -> Action:
+    """Build ``tanh.approx.f32`` with the table measured on an H200."""
+    return elementwise(context, each, tanh_approx, "f32")

@@ -15,10 +15,8 @@ from fp4ref.hardware.tensor_map import DataType, TensorMap
 from fp4ref.ptx.approximate import rcp_approx_ftz
 from kernel.probes import (
     convert,
-    ex2,
     exhaustive,
     header_formats,
-    tanh,
     tensor_map,
 )
 from kernel.probes.mbarrier import FORBIDDEN
@@ -110,14 +108,7 @@ def test_tensor_maps_are_accepted_refused_and_encoded_as_by_the_driver():
 
 # -- functions of one float, all 2^32 inputs
 
-MODELS = (
-    convert.MODELS
-    | header_formats.MODELS
-    | {
-        "ex2": lambda x: ex2.ex2_approx_ftz(x).view(np.uint32),
-        "tanh_approx": lambda x: tanh.tanh_approx(x).view(np.uint32),
-    }
-)
+MODELS = convert.MODELS | header_formats.MODELS
 
 
 @pytest.mark.parametrize(

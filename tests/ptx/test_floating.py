@@ -218,10 +218,22 @@ def test_ftz_comparison_sees_subnormals_as_zero() -> None:
     np.testing.assert_array_equal(lanes(body, "u4", a=a), flush(a) == 0)
 
 
+def test_ex2_and_tanh_are_near_the_functions_and_exact_where_they_must_be() -> None:
+    a = np.concatenate([np.linspace(-20, 20, 1000), [0.0, -0.0, 1, -1, 3, 130, -200]])
+    a = a.astype(np.float32)
+    power = lanes("ex2.approx.ftz.f32 %d, %a;", "f4", a=a)
+    want = np.exp2(a.astype(np.float64))
+    assert np.abs(power[:1000] / want[:1000] - 1).max() < 2.0**-22
+    assert power[1000:].tolist() == [1, 1, 2, 0.5, 8, np.inf, 0]
+    tangent = lanes("tanh.approx.f32 %d, %a;", "f4", a=a)
+    assert np.abs(tangent - np.tanh(a.astype(np.float64))).max() < 2.0**-10
+    assert np.array_equal(tangent, -lanes("tanh.approx.f32 %d, %a;", "f4", a=-a))
+
+
 REFUSED = [
-    "ex2.approx.ftz.f32 %r1, %r2", "ex2.approx.f32 %r1, %r2", "lg2.approx.f32 %r1, %r2",
+    "ex2.approx.f32 %r1, %r2", "lg2.approx.f32 %r1, %r2",
     "sin.approx.f32 %r1, %r2", "rsqrt.approx.f32 %r1, %r2", "sqrt.approx.f32 %r1, %r2",
-    "tanh.approx.f32 %r1, %r2", "rcp.approx.f32 %r1, %r2",
+    "tanh.approx.f16 %h1, %h2", "rcp.approx.f32 %r1, %r2",
     "div.full.f32 %r1, %r2, %r3", "div.approx.f32 %r1, %r2, %r3",
     "add.rz.f32 %r1, %r2, %r3", "fma.rm.f32 %r1, %r2, %r3, %r4",
     "mul.sat.f32 %r1, %r2, %r3", "fma.rn.relu.f16 %h1, %h2, %h3, %h4",
