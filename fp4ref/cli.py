@@ -108,6 +108,9 @@ def walk_command(
     schedule: Annotated[
         str, typer.Option(help="When asynchronous work lands: eager, late or a seed.")
     ] = "eager",
+    kernel: Annotated[
+        bool, typer.Option(help="Run the compiled CUDA kernel too, and compare.")
+    ] = True,
     trace: Annotated[Path, typer.Option(help="Where to leave the trace.")] = Path(
         "walk"
     ),
@@ -147,6 +150,7 @@ def walk_command(
                 sms=sms,
                 tiles=chosen,
                 schedule=schedule,
+                kernel=kernel,
                 progress=report_progress,
             )
         assert run.trace is not None

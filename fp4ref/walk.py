@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fp4ref.block_scaled import BlockScaled, quantize
+from fp4ref.compare import Comparison, compare
 from fp4ref.errors import InputError
 from fp4ref.frames import FRAMES, FrameKind
 from fp4ref.gemm.config import TILE_K, TILE_M, GemmConfig
@@ -24,6 +25,7 @@ from fp4ref.matmul import matmul
 from fp4ref.numerics import ScaleFormat
 from fp4ref.oracle import bound, expected
 from fp4ref.run import Progress, Run, run
+from fp4ref.side_by_side import Pair, side_by_side
 from fp4ref.trace import Trace
 
 F32 = NDArray[np.float32]
@@ -127,6 +129,38 @@ def random_problem(m: int, n: int, k: int, seed: int = 0) -> Problem:
 
 
 @dataclass(frozen=True)
+class KernelReport:
+    """The compiled kernel's run beside the emulator's.
+
+    Attributes
+    ----------
+    code
+        Where its PTX comes from.
+    events
+        Hardware events compared, by tensor.
+    pairs
+        One event of each tensor: the Python line, the CUDA line, the bytes.
+    """
+
+    code: str
+    ok: bool
+    events: dict[str, int]
+    first_difference: str
+    pairs: tuple[str, ...]
+
+    @classmethod
+    def of(cls, code: str, found: Comparison, pairs: Sequence[Pair]) -> KernelReport:
+        """Keep the first event of each tensor."""
+        first: dict[str, str] = {}
+        for pair in pairs:
+            first.setdefault(pair.key.tensor, str(pair))
+        difference = str(found.first_difference or "")
+        return cls(
+            code, found.ok, dict(found.counts), difference, tuple(first.values())
+        )
+
+
+@dataclass(frozen=True)
 class WalkReport:
     """What was computed, what the machine did, and what was checked.
 
@@ -143,6 +177,8 @@ class WalkReport:
         Counts of what ran.
     frames_seen, frames_expected
         Event frames of the index that this run emitted, and those in the index.
+    kernel
+        The compiled CUDA kernel against the emulator; None if it did not run.
     seconds
         Wall time by part.
     """
@@ -162,12 +198,18 @@ class WalkReport:
     frames_seen: int
     frames_expected: int
     seconds: dict[str, float]
+    kernel: KernelReport | None = None
     trace_file: str = ""
 
     @property
     def ok(self) -> bool:
-        """Whether every bit and the bound hold."""
-        return self.bits_equal == self.bits_compared and self.bound_ratio <= 1
+        """Whether every bit and the bound hold, and the kernel agrees."""
+        kernel_ok = self.kernel is None or self.kernel.ok
+        return (
+            self.bits_equal == self.bits_compared
+            and self.bound_ratio <= 1
+            and kernel_ok
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return JSON values."""
@@ -181,9 +223,13 @@ def walk(
     sms: int = 2,
     tiles: Sequence[tuple[int, ...]] | None = None,
     schedule: str | int = "eager",
+    kernel: bool = True,
     progress: Progress | None = None,
 ) -> tuple[WalkReport, Run]:
     """Quantise, run the kernel frame by frame, and check the result.
+
+    With `kernel` the compiled CUDA kernel runs too, on the same machine, and every
+    hardware event is compared.
 
     Raises
     ------
@@ -214,6 +260,24 @@ def walk(
         progress=progress,
     )
     lap("emulate")
+    beside = None
+    if kernel:
+        theirs = run(
+            qa,
+            qb,
+            config=config,
+            backend="ptx",
+            sms=sms,
+            tiles=tiles,
+            schedule=schedule,
+            progress=progress,
+        )
+        beside = KernelReport.of(
+            str(theirs.meta.get("kernel", "")),
+            compare(result, theirs),
+            side_by_side(result, theirs),
+        )
+        lap("execute the kernel's PTX")
     want = expected(qa, qb, config=config)
     compared = int(result.written.sum())
     same = _bits(result.d) == _bits(want.d)
@@ -245,6 +309,7 @@ def walk(
         sum(f in seen for f in events),
         len(events),
         seconds,
+        beside,
     )
     return report, result
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+from collections.abc import Callable
 
 from rich.console import Console, Group, RenderableType
 from rich.panel import Panel
@@ -62,11 +63,12 @@ def render(report: WalkReport, trace: Trace, console: Console) -> None:
         ("1  Quantised to NVFP4", _quantised(report)),
         ("2  What the machine did", _machine(report)),
         ("3  Who worked when", _timeline(trace, console.width)),
-        ("4  What was checked against what", _checks(report)),
+        ("4  Emulator and CUDA kernel, side by side", _beside(report)),
+        ("5  What was checked against what", _checks(report)),
     ):
         console.print(f"\n[bold]{title}[/bold]", highlight=False)
         console.print(body, highlight=False)
-    console.print("\n[bold]5  What you can do next[/bold]", highlight=False)
+    console.print("\n[bold]6  What you can do next[/bold]", highlight=False)
     console.print(_next(report), highlight=False)
 
 
@@ -163,6 +165,23 @@ def _timeline(trace: Trace, width: int) -> RenderableType:
     return Group(legend, table)
 
 
+def _beside(r: WalkReport) -> RenderableType:
+    """One event of each kind, with both statements."""
+    if r.kernel is None:
+        return Text("the kernel did not run (--no-kernel)", style="dim")
+    parts: list[RenderableType] = [
+        Text(f"{r.kernel.code}: its PTX ran on the same machine", style="dim")
+    ]
+    for pair in r.kernel.pairs:
+        head, python, cuda = pair.split("\n")
+        parts.append(Text(head))
+        parts += [
+            Text(line, style="dim", no_wrap=True, overflow="crop")
+            for line in (python, cuda)
+        ]
+    return Group(*parts)
+
+
 def _checks(r: WalkReport) -> RenderableType:
     def mark(ok: bool) -> str:
         return "[green]equal[/green]" if ok else "[bold red]DIFFERENT[/bold red]"
@@ -181,6 +200,7 @@ def _checks(r: WalkReport) -> RenderableType:
                 f"proven bound of the datapath: {within} (worst {r.bound_ratio:.2g} of "
                 "the allowed difference)",
             ),
+            *_kernel_check(r, mark),
             (
                 "frames",
                 f"{r.frames_seen} of the {r.frames_expected} event frames of the index "
@@ -193,8 +213,9 @@ def _checks(r: WalkReport) -> RenderableType:
             ),
             (
                 "this rests on",
-                "the emulator alone. The MMA's arithmetic is the published MMA-Sim "
-                "model; no Blackwell GPU was used",
+                "the emulated SM, on which kernels of CUTLASS and Triton compute right "
+                "results, and on the published MMA-Sim model of the MMA. No Blackwell "
+                "GPU was used",
             ),
             (
                 "time",
@@ -202,6 +223,17 @@ def _checks(r: WalkReport) -> RenderableType:
             ),
         ]
     )
+
+
+def _kernel_check(r: WalkReport, mark: Callable[[bool], str]) -> list[tuple[str, str]]:
+    """Say whether emulator and compiled kernel agree, and where they first differ."""
+    if r.kernel is None:
+        return []
+    events = sum(r.kernel.events.values())
+    text = f"{mark(r.kernel.ok)}: {events} hardware events, byte for byte"
+    if not r.kernel.ok:
+        text += f"; first difference: {r.kernel.first_difference}"
+    return [("the CUDA kernel", text)]
 
 
 def _next(r: WalkReport) -> RenderableType:

@@ -57,6 +57,40 @@ def test_the_counts_follow_from_the_sizes(real_walk) -> None:
     assert m["ring_wraps"] == 2 * ((3 * k_tiles - 1) // stages)
 
 
+def test_the_compiled_kernel_agrees_at_every_hardware_event(real_walk) -> None:
+    kernel = real_walk[0].kernel
+    assert kernel.ok
+    assert kernel.events == {
+        **dict.fromkeys(("A", "B", "SFA", "SFB"), 36),
+        **dict.fromkeys(("SFA in TMEM", "SFB in TMEM", "accumulator"), 144),
+        "D": 24,
+    }
+    python, cuda = kernel.pairs[0].splitlines()[1:]
+    assert "tma.load(warp, params.a" in python
+    assert "tma_load(" in cuda
+
+
+def test_a_kernel_that_differs_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    from fp4ref.hardware import tma
+    from fp4ref.hardware.sm import Warp
+
+    right = tma.store
+
+    def wrong(warp: Warp, tensor_map, coords, src) -> None:
+        if warp.kernel_source:
+            coords = [coords[0] ^ 32, *coords[1:]]
+        right(warp, tensor_map, coords, src)
+
+    monkeypatch.setattr(tma, "store", wrong)
+    report, run = walk(random_problem(40, 128, 64))
+    assert not report.ok
+    assert report.bits_equal == report.bits_compared
+    assert report.kernel.first_difference.startswith("D at m 0")
+    out = io.StringIO()
+    walk_report.render(report, run.trace, Console(file=out, width=100))
+    assert "DIFFERENT" in out.getvalue()
+
+
 def test_a_wrong_result_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     from fp4ref import walk as module
 
