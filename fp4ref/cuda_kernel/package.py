@@ -33,7 +33,7 @@ def texts() -> dict[str, str]:
             "registers": found.registers,
             "spill_instructions": found.spill_instructions,
             "instructions": found.instructions,
-            "k_tile": len(found.k_tile),
+            "per_k_tile": found.per_k_tile,
         }
         made[f"{name}.ptx"] = normalised(compiled.ptx)
         made[f"{name}.sass"] = listing

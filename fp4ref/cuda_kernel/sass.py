@@ -35,20 +35,30 @@ class SassFigures:
     ----------
     instructions
         Of the whole kernel.
-    k_tile
-        Instructions that the MMA warp executes for a k-tile when no wait has to spin,
-        in order.
+    loop
+        Instructions that the MMA warp executes in one round of its k-tile loop when no
+        wait has to spin, in order.
     """
 
     registers: int
     spill_instructions: int
     instructions: int
-    k_tile: tuple[str, ...]
+    loop: tuple[str, ...]
 
     @property
-    def k_tile_counts(self) -> dict[str, int]:
-        """Instructions of a k-tile by their first word."""
-        return dict(Counter(opcode(each) for each in self.k_tile).most_common())
+    def loop_counts(self) -> dict[str, int]:
+        """Instructions of a round by their first word."""
+        return dict(Counter(opcode(each) for each in self.loop).most_common())
+
+    @property
+    def k_tiles(self) -> int:
+        """K-tiles in a round: each ends with one commit."""
+        return self.loop_counts["UTCBAR"]
+
+    @property
+    def per_k_tile(self) -> float:
+        """Instructions for one k-tile."""
+        return len(self.loop) / self.k_tiles
 
 
 def opcode(instruction: str) -> str:

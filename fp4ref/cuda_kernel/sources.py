@@ -15,6 +15,7 @@ import numpy as np
 
 from fp4ref.errors import InputError
 from fp4ref.gemm.config import GemmConfig
+from fp4ref.hardware.smem import BASE as SMEM_BASE
 from fp4ref.numerics import ScaleFormat
 
 MAIN = "kernel/gemm/nvfp4_gemm.cu"
@@ -113,6 +114,7 @@ def defines(config: GemmConfig) -> dict[str, str]:
         "C_SUBTILE_NBYTES": config.c_subtile_nbytes,
         "D_SUBTILE_NBYTES": config.d_subtile_nbytes,
         "CLC_CONSUMERS": config.clc_consumers,
+        "SMEM_BASE": SMEM_BASE,
         "TMEM_SFA": tmem.sfa[0],
         "TMEM_SFB": tmem.sfb[0],
         "TMEM_BUFFER": (tmem.end - tmem.sfa[0]) // config.scale_buffers,

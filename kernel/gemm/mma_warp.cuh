@@ -16,7 +16,6 @@ struct Mma {
     u32 taddr;
     Consumer<MAINLOOP_STAGES> mainloop;
     Producer<ACCUMULATOR_STAGES> accumulator;
-    SmemDescriptor a, b, sfa, sfb;  // of stage 0
     u32 idesc;
     u32 buffer = 0;  // of scales, for the next k-tile
     // The stage whose commit frees that buffer: SCALE_BUFFERS k-tiles ago. Before the first
@@ -39,7 +38,8 @@ __device__ __forceinline__ void commit_accumulator(bool elected, Stage stage) {
 // The buffer's last MMAs must be complete: PTX orders no copy after an earlier MMA. Their
 // commit is the one that gave back the stage of that k-tile, so this waits on that stage's
 // empty barrier. With one buffer (CUTLASS's way) nothing is waited for.
-__device__ __forceinline__ void copy_scales(Mma& mma, bool elected, u32 stage) {
+__device__ __forceinline__ void copy_scales(Mma& mma, bool elected,
+                                            const StageDescriptors& stage) {
     const SharedStorage& storage = mma.storage;
     if constexpr (SCALE_BUFFERS > 1) {
         const u32 empty = storage.mainloop().empty + MBARRIER_NBYTES * mma.reused.index;
@@ -48,14 +48,12 @@ __device__ __forceinline__ void copy_scales(Mma& mma, bool elected, u32 stage) {
     }
     const u32 sfa = mma.taddr + tmem_map::SFA + mma.buffer * tmem_map::BUFFER;
     const u32 sfb = mma.taddr + tmem_map::SFB + mma.buffer * tmem_map::BUFFER;
-    const SmemDescriptor sfa_desc = mma.sfa + stage * (SFA_NBYTES >> 4);
-    const SmemDescriptor sfb_desc = mma.sfb + stage * (SFB_NBYTES >> 4);
 #pragma unroll
     for (u32 k_block = 0; k_block < K_BLOCKS; ++k_block)
-        tcgen05_cp(elected, sfa + k_block * SFA_COLUMNS, sfa_desc + k_block * SF_BLOCK_STEP);
+        tcgen05_cp(elected, sfa + k_block * SFA_COLUMNS, stage.sfa[k_block]);
 #pragma unroll
     for (u32 k_block = 0; k_block < K_BLOCKS; ++k_block)
-        tcgen05_cp(elected, sfb + k_block * SFB_COLUMNS, sfb_desc + k_block * SF_BLOCK_STEP);
+        tcgen05_cp(elected, sfb + k_block * SFB_COLUMNS, stage.sfb[k_block]);
 }
 
 // Wait for one stage, use it, give it back. Frames 6.6.2 to 6.7.
@@ -65,17 +63,16 @@ __device__ __forceinline__ void multiply_k_tile(Mma& mma, WorkTile work, Stage a
     const Stage stage = mma.mainloop.wait();  // 6.6.2
     if (k_tile + 1 < k_tiles) mma.mainloop.peek();  // 6.6.3
     const bool elected = elect_sync();
-    copy_scales(mma, elected, stage.index);  // 6.6.4
+    const StageDescriptors descriptors = DESCRIPTORS.stages[stage.index];
+    copy_scales(mma, elected, descriptors);  // 6.6.4
     const u32 d = mma.taddr + accumulator.index * TILE_N;
     const u32 sfa = mma.taddr + tmem_map::SFA + mma.buffer * tmem_map::BUFFER;
     const u32 sfb = mma.taddr + tmem_map::SFB + mma.buffer * tmem_map::BUFFER +
                     sfb_column_shift(TILE_N, work.n);
-    const SmemDescriptor a_desc = mma.a + stage.index * (A_NBYTES >> 4);
-    const SmemDescriptor b_desc = mma.b + stage.index * (B_NBYTES >> 4);
 #pragma unroll
     for (u32 k_block = 0; k_block < K_BLOCKS; ++k_block)  // 6.6.5 to 6.6.12
-        tcgen05_mma(elected, d, a_desc + k_block * K_BLOCK_STEP, b_desc + k_block * K_BLOCK_STEP,
-                    mma.idesc, sfa + k_block * SFA_COLUMNS, sfb + k_block * SFB_COLUMNS,
+        tcgen05_mma(elected, d, descriptors.a[k_block], descriptors.b[k_block], mma.idesc,
+                    sfa + k_block * SFA_COLUMNS, sfb + k_block * SFB_COLUMNS,
                     k_tile > 0 || k_block > 0);
     if constexpr (SCALE_BUFFERS > 1) mma.buffer ^= 1;
     release_stage(elected, stage);
@@ -86,7 +83,7 @@ __device__ __forceinline__ void multiply_tile(Mma& mma, WorkTile work, u32 k_til
     mma.mainloop.peek();  // 6.4
     const Stage accumulator = mma.accumulator.acquire();  // 6.6.1
     tcgen05_fence_after_thread_sync();
-#pragma unroll 1
+#pragma unroll 2  // with two scale buffers, each half knows its own
     for (u32 k_tile = 0; k_tile < k_tiles; ++k_tile)
         multiply_k_tile(mma, work, accumulator, k_tile, k_tiles);
     commit_accumulator(elect_sync(), accumulator);
@@ -102,10 +99,6 @@ __device__ __forceinline__ void mma_warp(const SharedStorage& storage) {
                taddr,
                {storage.mainloop()},
                {storage.accumulator()},
-               operand_descriptor(storage.a(0)),
-               operand_descriptor(storage.b(0)),
-               scale_descriptor(storage.sfa(0)),
-               scale_descriptor(storage.sfb(0)),
                config_idesc(storage.params.scale_type)};
     TileScheduler scheduler = storage.tile_scheduler();
     WorkTile work = scheduler.initial_work();

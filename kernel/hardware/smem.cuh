@@ -66,21 +66,10 @@ __device__ __forceinline__ void smem_fence_proxy_async() {
 //   bits  46-48   1
 //   bits  61-63   swizzle: 0 none, 2 = 128 bytes
 //
-// Only the low word changes in a kernel. Addresses stay below 256 KB, so no sum carries.
-struct SmemDescriptor {
-    u32 low, high;
-
-    __device__ __forceinline__ SmemDescriptor operator+(u32 step) const {
-        return {low + step, high};
-    }
-
-    __device__ __forceinline__ u64 encode() const {
-        return static_cast<u64>(high) << 32 | low;
-    }
-};
-
-__device__ __forceinline__ SmemDescriptor smem_descriptor(u32 address, u32 leading_nbytes,
-                                                          u32 stride_nbytes, u32 swizzle_code) {
-    return {(address & 0x3ffff) >> 4 | leading_nbytes >> 4 << 16,
-            stride_nbytes >> 4 | 1u << 14 | swizzle_code << 29};
+// An offset in 16 bytes may be added: addresses stay below 256 KB, so no field carries.
+__device__ __forceinline__ constexpr u64 smem_descriptor(u32 address, u32 leading_nbytes,
+                                                         u32 stride_nbytes, u32 swizzle_code) {
+    const u32 low = (address & 0x3ffff) >> 4 | leading_nbytes >> 4 << 16;
+    const u32 high = stride_nbytes >> 4 | 1u << 14 | swizzle_code << 29;
+    return static_cast<u64>(high) << 32 | low;
 }

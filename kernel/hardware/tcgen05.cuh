@@ -7,20 +7,20 @@
 #include "smem.cuh"
 
 // 32 rows of 16 bytes to 4 columns; row r lands in lanes r, r + 32, r + 64, r + 96. Frame 6.6.4.
-__device__ __forceinline__ void tcgen05_cp(bool elected, u32 taddr, SmemDescriptor source) {
+__device__ __forceinline__ void tcgen05_cp(bool elected, u32 taddr, u64 s_desc) {
     asm volatile(
         "{\n\t"
         ".reg .pred p;\n\t"
         "setp.ne.b32 p, %2, 0;\n\t"
         "@p tcgen05.cp.cta_group::1.32x128b.warpx4 [%0], %1;\n\t"
         "}" ::"r"(taddr),
-        "l"(source.encode()), "r"(static_cast<u32>(elected))
+        "l"(s_desc), "r"(static_cast<u32>(elected))
         : "memory");
 }
 
 // D = (A * SFA) * (B * SFB) + D; without enable_input_d, D starts at +0. Frame 6.6.9.
-__device__ __forceinline__ void tcgen05_mma(bool elected, u32 d, SmemDescriptor a,
-                                            SmemDescriptor b, u32 idesc, u32 sfa, u32 sfb,
+__device__ __forceinline__ void tcgen05_mma(bool elected, u32 d, u64 a_desc, u64 b_desc,
+                                            u32 idesc, u32 sfa, u32 sfb,
                                             bool enable_input_d) {
     asm volatile(
         "{\n\t"
@@ -30,7 +30,7 @@ __device__ __forceinline__ void tcgen05_mma(bool elected, u32 d, SmemDescriptor 
         "@p tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale.scale_vec::4X"
         " [%0], %1, %2, %3, [%4], [%5], accumulate;\n\t"
         "}" ::"r"(d),
-        "l"(a.encode()), "l"(b.encode()), "r"(idesc), "r"(sfa), "r"(sfb),
+        "l"(a_desc), "l"(b_desc), "r"(idesc), "r"(sfa), "r"(sfb),
         "r"(static_cast<u32>(enable_input_d)), "r"(static_cast<u32>(elected))
         : "memory");
 }

@@ -11,9 +11,10 @@ from ptx_cases import Case, needs_nvrtc
 import fp4ref
 from fp4ref.cuda_kernel import KernelCode, defines, execute
 from fp4ref.cuda_kernel.build import ARCH, normalised
-from fp4ref.cuda_kernel.sources import MAIN, expand, kernel_root
+from fp4ref.cuda_kernel.sources import MAIN, expand, kernel_root, one_file
 from fp4ref.device.compile import compile_cuda
 from fp4ref.gemm.config import GemmConfig
+from fp4ref.ptx import KernelTrap
 
 
 @dataclass(frozen=True)
@@ -144,3 +145,13 @@ def test_compare_locates(change: Change, monkeypatch: pytest.MonkeyPatch) -> Non
         assert words in outcome.report()
     difference = outcome.first_difference
     assert difference is not None
+
+
+@needs_nvrtc
+def test_another_shared_base_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    constants = defines(GemmConfig()) | {"CONFIG_SMEM_BASE": "2048u"}
+    compiled = compile_cuda(one_file(kernel_root()), ARCH, name=MAIN, defines=constants)
+    code = KernelCode(normalised(compiled.ptx), "changed")
+    monkeypatch.setattr(execute, "kernel_code", lambda config: code)
+    with pytest.raises(KernelTrap, match="trap reached"):
+        Case(8, 8, 32).run("ptx")
