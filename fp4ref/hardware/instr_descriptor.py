@@ -38,7 +38,7 @@ _D_TYPES = {0: "F16", 1: "F32", 2: "S32", 3: "(none)"}
 
 @dataclass(frozen=True, slots=True)
 class InstrDescriptor:
-    """Instruction descriptor of ``kind::mxf4`` and ``kind::mxf4nvf4``, 32 bits.
+    """Instruction descriptor of ``kind::mxf4`` and ``mxf4nvf4``, 32 bits. Frame 6.2.
 
     ======  =======================================
     bits    field
