@@ -21,6 +21,9 @@ from rich.table import Table
 from fp4ref import fidelity as fidelity_table
 from fp4ref import walk_report
 from fp4ref.compare import compare as compare_traces
+from fp4ref.cuda_kernel.build import packaged
+from fp4ref.cuda_kernel.sass import MANDATORY, figures
+from fp4ref.cutlass.examples import assemble_example
 from fp4ref.cutlass.execute import execute_example
 from fp4ref.doctor import doctor as diagnose
 from fp4ref.errors import Fp4refError, InputError
@@ -273,6 +276,48 @@ def cutlass_command(
         verdict = "passed" if result.passed else "did not pass"
         print(f"CUTLASS {name}, {m} x {n} x {k}: {verdict} its own check")
     raise typer.Exit(0 if result.passed else 1)
+
+
+@app.command("sass")
+def sass_command(
+    cutlass: Annotated[
+        bool, typer.Option(help="Also build and assemble CUTLASS 72b.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Show registers, spills and the MMA warp's loop of the compiled kernel."""
+    packed = json.loads(packaged("figures.json"))
+    rows = {
+        f"fp4ref {name}": facts
+        for name, facts in packed.items()
+        if isinstance(facts, dict)
+    }
+    with _errors_in_words():
+        if cutlass:
+            found = figures(assemble_example("72b"))
+            rows["CUTLASS 72b"] = {
+                "registers": found.registers,
+                "spill_instructions": found.spill_instructions,
+                "instructions": found.instructions,
+                "per_k_tile": found.per_k_tile,
+            }
+    if as_json:
+        _print_json({"nvrtc": packed["nvrtc"], "kernels": rows})
+        return
+    table = Table(box=None)
+    columns = ("registers", "spill instructions", "instructions", "per k-tile")
+    table.add_column("kernel")
+    for column in columns:
+        table.add_column(column, justify="right")
+    for name, facts in rows.items():
+        values = (facts[c.replace(" ", "_").replace("-", "_")] for c in columns)
+        table.add_row(name, *(f"{v:g}" for v in values))
+    Console().print(table)
+    names = ", ".join(f"{count} {name}" for name, count in MANDATORY.items())
+    print(
+        f"Compiled by NVRTC {packed['nvrtc']}. Per k-tile: what the MMA warp executes in "
+        f"steady state; {sum(MANDATORY.values())} are mandatory ({names})."
+    )
 
 
 def _trace_path(path: Path) -> Path:

@@ -146,6 +146,18 @@ def test_fidelity_gives_rules_and_shares(cli) -> None:
     assert "measured on silicon" in cli("fidelity").stdout
 
 
+def test_sass_shows_the_figures_of_the_packaged_kernels(cli) -> None:
+    found = json.loads(cli("sass", "--json").stdout)["kernels"]
+    assert set(found) == {
+        f"fp4ref {name}" for name in ("f32", "bf16", "f16", "nvfp4", "example_72b")
+    }
+    for facts in found.values():
+        assert facts["spill_instructions"] == 0
+        assert facts["registers"] <= 128
+        assert 13 < facts["per_k_tile"] < 69
+    assert "13 are mandatory" in cli("sass").stdout
+
+
 def test_doctor_says_what_runs(cli) -> None:
     assert "the emulator" in cli("doctor").stdout
     found = json.loads(cli("doctor", "--json").stdout)

@@ -6,8 +6,11 @@ host, compares, and says what it found. That sentence is the verdict here too.
 
 from __future__ import annotations
 
+import subprocess
+import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from fp4ref.cutlass.cudart import Copy, Launch, LaunchKernel, OnCopy, Runtime
 from fp4ref.cutlass.entries import read_entries
@@ -232,3 +235,22 @@ def run_example(
         runtime.machine,
         ended.seconds,
     )
+
+
+def assemble_example(name: str, progress: Progress | None = None) -> bytes:
+    """Return the cubin that ptxas makes of an example's PTX.
+
+    Raises
+    ------
+    InputError
+        The example cannot be built, or ptxas refuses it.
+    """
+    built = build_example(name, progress)
+    ptxas = find_toolchain().nvcc.with_name("ptxas")
+    with tempfile.TemporaryDirectory() as folder:
+        cubin = Path(folder) / "kernel.cubin"
+        command = [str(ptxas), "-arch=sm_100a", str(built.ptx), "-o", str(cubin)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise InputError(f"ptxas: {done.stderr.strip()}")
+        return cubin.read_bytes()

@@ -17,7 +17,10 @@ from wide_operands import wide_pair
 import fp4ref
 from fp4ref import GemmConfig, oracle
 from fp4ref.compare import hardware_events
+from fp4ref.cuda_kernel.sass import MANDATORY, figures
+from fp4ref.cutlass.examples import assemble_example
 from fp4ref.cutlass.execute import CutlassRun, execute_example
+from fp4ref.device.compile import CompileError
 from fp4ref.errors import InputError
 from fp4ref.frames import events_of
 from fp4ref.hardware import clc, mbarrier, smem, tcgen05, tma, tmem
@@ -110,6 +113,17 @@ def test_the_ptx_text_alone_does_not_allow_it(example_72b):
     found = execute_example("72b", 256, 384, 512, ordering="ptx", schedule="late")
     assert not found.result.passed
     assert "tcgen05.cp" in found.result.problems[0]
+
+
+def test_its_sass_has_the_known_figures(example_72b):
+    try:
+        found = figures(assemble_example("72b"))
+    except CompileError as error:
+        pytest.skip(str(error))
+    assert (found.registers, found.spill_instructions) == (168, 0)
+    for opcode, count in MANDATORY.items():
+        assert found.loop_counts[opcode] == count
+    assert 60 <= found.per_k_tile <= 75
 
 
 def test_operands_of_another_size_are_refused(example_72b):
