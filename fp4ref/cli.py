@@ -315,8 +315,8 @@ def sass_command(
     Console().print(table)
     names = ", ".join(f"{count} {name}" for name, count in MANDATORY.items())
     print(
-        f"Compiled by NVRTC {packed['nvrtc']}. Per k-tile: what the MMA warp executes in "
-        f"steady state; {sum(MANDATORY.values())} are mandatory ({names})."
+        f"Compiled by NVRTC {packed['nvrtc']}. Per k-tile: what the MMA warp executes "
+        f"in steady state; {sum(MANDATORY.values())} are mandatory ({names})."
     )
 
 
