@@ -7,6 +7,10 @@ import os
 import platform
 from dataclasses import asdict, dataclass
 
+from fp4ref.cuda_kernel.build import has_tcgen05
+from fp4ref.device.compile import INSTALL, nvrtc_version
+from fp4ref.device.driver import find_gpu
+
 PACKAGES = ("numpy", "numba", "ml_dtypes")
 
 
@@ -45,7 +49,7 @@ class Diagnosis:
 
 
 def doctor() -> Diagnosis:
-    """Look at Python, packages and cores. Touches no GPU and imports no CUDA."""
+    """Look at Python, packages, cores, compiler and GPU."""
     packages = {}
     missing = []
     for name in PACKAGES:
@@ -59,6 +63,16 @@ def doctor() -> Diagnosis:
             "the emulator (fp4ref walk, fp4ref.run): every frame, on the CPU"
         )
         can_run.append("the integer model of the MMA (fp4ref.matmul), on all cores")
+        can_run.append("the packaged kernel's PTX on the emulated machine")
+    if (nvrtc := nvrtc_version()) is not None:
+        can_run.append(f"the kernel of any configuration, compiled by NVRTC {nvrtc}")
+    else:
+        missing.append(f"compile the kernel: NVRTC is not installed; run: {INSTALL}")
+    gpu = find_gpu()
+    if gpu and has_tcgen05(gpu.capability):
+        can_run.append(f"the kernel on the GPU: {gpu}")
+    else:
+        missing.append(f"run the kernel on a GPU: {gpu}")
     return Diagnosis(
         platform.python_version(),
         f"{platform.system()} {platform.machine()}",

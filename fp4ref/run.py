@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from fp4ref.block_scaled import BlockScaled
 from fp4ref.cuda_kernel import launch_ptx
+from fp4ref.cuda_kernel.on_device import launch_device
 from fp4ref.errors import InputError
 from fp4ref.gemm.config import SF_VEC_SIZE, GemmConfig
 from fp4ref.gemm.nvfp4_gemm import GemmProblem
@@ -20,7 +21,7 @@ from fp4ref.hardware.schedule import make_schedule
 from fp4ref.layout import unswizzle_scales
 from fp4ref.trace import Recorder, State, Trace
 
-Backend = Literal["emulator", "ptx"]
+Backend = Literal["emulator", "ptx", "device"]
 _STORE = "cp.async.bulk.tensor.3d.store"
 Progress = Callable[[int, int], None]
 """Called as ``progress(tiles done, tiles in all)``."""
@@ -98,6 +99,8 @@ def run(
         ``"emulator"``: the kernel as Python warps. ``"ptx"``: the PTX of the CUDA
         kernel in ``kernel/``, compiled by NVRTC where it is installed; without it the
         package has the configurations of `fp4ref.cuda_kernel.packaged_configs`.
+        ``"device"``: the same kernel on a GPU with tcgen05; no trace, and `schedule`,
+        `ordering` and `sms` mean nothing there.
     schedule
         ``"eager"``, ``"late"`` or an integer seed: when asynchronous work lands.
     ordering
@@ -117,7 +120,7 @@ def run(
         The kernel did something wrong on the machine.
     """
     if backend not in get_args(Backend):
-        words = " and ".join(repr(name) for name in get_args(Backend))
+        words = ", ".join(repr(name) for name in get_args(Backend))
         raise InputError(f"backend {backend!r}: this release has {words}")
     for name, q in (("A", a), ("B", b)):
         if not isinstance(q, BlockScaled):
@@ -142,6 +145,11 @@ def run(
     meta = _meta(problem, config, machine, backend)
     if backend == "ptx":
         meta["kernel"] = f"nvfp4_gemm, {launch_ptx(problem, chosen).origin}"
+    elif backend == "device":
+        if chosen is not None:
+            raise InputError("backend 'device' runs the whole grid; leave out tiles")
+        meta["kernel"] = f"nvfp4_gemm, {launch_device(problem)}"
+        recorder = None
     else:
         problem.launch(chosen)
     output = problem.output()

@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 import zipfile
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,8 @@ from numpy.typing import NDArray
 
 from fp4ref.block_scaled import BlockScaled, quantize
 from fp4ref.compare import Comparison, compare
+from fp4ref.cuda_kernel.build import has_tcgen05
+from fp4ref.device.driver import find_gpu
 from fp4ref.errors import InputError
 from fp4ref.frames import FRAMES, FrameKind
 from fp4ref.gemm.config import TILE_K, TILE_M, GemmConfig
@@ -140,6 +142,8 @@ class KernelReport:
         Hardware events compared, by tensor.
     pairs
         One event of each tensor: the Python line, the CUDA line, the bytes.
+    gpu, gpu_ok
+        The card with tcgen05 on which the kernel ran too, and whether D is the same.
     """
 
     code: str
@@ -147,6 +151,8 @@ class KernelReport:
     events: dict[str, int]
     first_difference: str
     pairs: tuple[str, ...]
+    gpu: str = ""
+    gpu_ok: bool = True
 
     @classmethod
     def of(cls, code: str, found: Comparison, pairs: Sequence[Pair]) -> KernelReport:
@@ -204,7 +210,7 @@ class WalkReport:
     @property
     def ok(self) -> bool:
         """Whether every bit and the bound hold, and the kernel agrees."""
-        kernel_ok = self.kernel is None or self.kernel.ok
+        kernel_ok = self.kernel is None or (self.kernel.ok and self.kernel.gpu_ok)
         return (
             self.bits_equal == self.bits_compared
             and self.bound_ratio <= 1
@@ -278,6 +284,12 @@ def walk(
             side_by_side(result, theirs),
         )
         lap("execute the kernel's PTX")
+        gpu = find_gpu()
+        if gpu and has_tcgen05(gpu.capability) and tiles is None:
+            card = run(qa, qb, config=config, backend="device")
+            same_on_card = bool((_bits(card.d) == _bits(result.d)).all())
+            beside = replace(beside, gpu=str(gpu), gpu_ok=same_on_card)
+            lap("run on the GPU")
     want = expected(qa, qb, config=config)
     compared = int(result.written.sum())
     same = _bits(result.d) == _bits(want.d)

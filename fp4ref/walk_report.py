@@ -233,7 +233,10 @@ def _kernel_check(r: WalkReport, mark: Callable[[bool], str]) -> list[tuple[str,
     text = f"{mark(r.kernel.ok)}: {events} hardware events, byte for byte"
     if not r.kernel.ok:
         text += f"; first difference: {r.kernel.first_difference}"
-    return [("the CUDA kernel", text)]
+    rows = [("the CUDA kernel", text)]
+    if r.kernel.gpu:
+        rows.append(("on your GPU", f"{mark(r.kernel.gpu_ok)}: D on {r.kernel.gpu}"))
+    return rows
 
 
 def _next(r: WalkReport) -> RenderableType:

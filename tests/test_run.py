@@ -88,7 +88,7 @@ BAD: list[tuple[str, Callable[[], Any], str]] = [
     (
         "a backend",
         lambda: fp4ref.run(A, B, backend="gpu"),
-        "this release has 'emulator' and 'ptx'",
+        "this release has 'emulator', 'ptx', 'device'",
     ),
     ("a schedule", lambda: fp4ref.run(A, B, schedule="soon"), "'eager', 'late' or an"),
     ("no schedule", lambda: fp4ref.run(A, B, schedule=None), "'eager', 'late' or an"),

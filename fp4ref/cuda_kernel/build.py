@@ -15,7 +15,13 @@ from functools import cache
 from importlib.resources import files
 
 from fp4ref.cuda_kernel.sources import MAIN, defines, kernel_root, one_file
-from fp4ref.device.compile import INSTALL, Compiled, CompileError, compile_cuda
+from fp4ref.device.compile import (
+    INSTALL,
+    Compiled,
+    CompileError,
+    arch_of,
+    compile_cuda,
+)
 from fp4ref.device.compile import nvrtc_version as nvrtc_version
 from fp4ref.errors import InputError
 from fp4ref.gemm.config import GemmConfig
@@ -79,8 +85,8 @@ def _kernel_code(config: GemmConfig, nvrtc: str | None) -> KernelCode:
     )
 
 
-def compile_kernel(config: GemmConfig) -> Compiled:
-    """Compile the kernel for `config`; kept by content.
+def compile_kernel(config: GemmConfig, arch: str = ARCH) -> Compiled:
+    """Compile the kernel for `config` and a real target; kept by content.
 
     Raises
     ------
@@ -88,7 +94,29 @@ def compile_kernel(config: GemmConfig) -> Compiled:
         NVRTC is not installed, or refused the source.
     """
     source = one_file(kernel_root())
-    return compile_cuda(source, ARCH, name=MAIN, defines=defines(config))
+    return compile_cuda(source, arch, name=MAIN, defines=defines(config))
+
+
+def has_tcgen05(capability: tuple[int, int]) -> bool:
+    """Whether a card of this compute capability has tcgen05 and TMEM."""
+    return capability[0] in (10, 11)
+
+
+def require_tcgen05(capability: tuple[int, int], card: str) -> str:
+    """Return the NVRTC target of a card that can run this kernel.
+
+    Raises
+    ------
+    InputError
+        The card has no tcgen05 and TMEM; the message says what runs instead.
+    """
+    if not has_tcgen05(capability):
+        raise InputError(
+            f"backend 'device': {card} has compute capability "
+            f"{capability[0]}.{capability[1]}, without tcgen05 and TMEM. "
+            "backend='ptx' runs the same kernel's code on the emulated machine"
+        )
+    return arch_of(capability)
 
 
 def packaged(name: str) -> str:

@@ -51,7 +51,19 @@ class MapOf:
     offset: int = 0
 
 
-Parameter = Pointer | MapOf | np.uint32 | np.int32 | np.uint64
+@dataclass(frozen=True, slots=True)
+class Struct:
+    """A parameter: a struct by value, its fields at their own alignment.
+
+    A None stands for a tensor map that is never used: 128 zero bytes.
+    """
+
+    fields: tuple[Pointer | MapOf | Scalar | None, ...]
+    nbytes: int
+
+
+Scalar = np.uint32 | np.int32 | np.uint64 | np.float32
+Parameter = Pointer | MapOf | Scalar | Struct
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +96,7 @@ class ParameterBlock:
 
 
 def parameter_block(
-    params: tuple[Parameter, ...],
+    params: tuple[Parameter | None, ...],
     address: Callable[[str], int],
     encode: Callable[[MapOf, int], bytes],
 ) -> ParameterBlock:
@@ -106,6 +118,11 @@ def parameter_block(
             case MapOf(buffer=buffer, offset=offset):
                 data = encode(each, address(buffer) + offset)
                 alignment = MAP_ALIGNMENT
+            case Struct(fields, nbytes):
+                inner = parameter_block(fields, address, encode).data
+                data, alignment = inner.ljust(nbytes, b"\0"), MAP_ALIGNMENT
+            case None:
+                data, alignment = bytes(MAP_NBYTES), MAP_ALIGNMENT
             case _:
                 data, alignment = each.tobytes(), each.itemsize
         block += bytes(-len(block) % alignment)

@@ -1,0 +1,106 @@
+"""on_device: launch the kernel on a GPU with tcgen05.
+
+The operands are those that the emulator was given: the allocations of its global memory
+are copied to the card, and D and SFD come back to where the emulator would leave them.
+No card with tcgen05 has run this yet; the parameter block is proven equal to the one
+that the ptx backend executes.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fp4ref.cuda_kernel.build import compile_kernel, require_tcgen05
+from fp4ref.cuda_kernel.parameters import PARAMS_NBYTES
+from fp4ref.cuda_kernel.sources import ENTRY
+from fp4ref.device.driver import DeviceError, find_gpu
+from fp4ref.device.launch import Call, MapOf, Module, Pointer, Struct
+from fp4ref.gemm.config import CTA_THREADS
+from fp4ref.gemm.nvfp4_gemm import GemmProblem
+from fp4ref.hardware.gmem import GlobalMemory
+from fp4ref.hardware.tensor_map import TensorMap
+from fp4ref.numerics import ScaleFormat
+
+
+def launch_device(problem: GemmProblem) -> str:
+    """Run the whole problem on the first GPU; returns what ran, in words.
+
+    Raises
+    ------
+    DeviceError
+        There is no GPU, or the driver refused something.
+    InputError
+        The GPU has no tcgen05.
+    CompileError
+        NVRTC is not installed.
+    """
+    gpu = find_gpu()
+    if not gpu:
+        raise DeviceError(
+            f"backend 'device': {gpu.missing} backend='ptx' runs the same kernel's "
+            "code on the emulated machine"
+        )
+    arch = require_tcgen05(gpu.capability, gpu.card)
+    compiled = compile_kernel(problem.config, arch)
+    results = Module(compiled.cubin).run(kernel_call(problem))
+    gmem = problem.machine.gmem
+    for found in gmem.allocations:
+        if found.name in ("D", "SFD"):
+            gmem.poke(found.address, results[found.name])
+    return f"{gpu}, NVRTC {compiled.nvrtc}"
+
+
+def kernel_call(problem: GemmProblem) -> Call:
+    """Describe the launch: buffers by name, and the parameters that refer to them."""
+    gmem, params = problem.machine.gmem, problem.params
+    dims, _ = problem.grid_dims(None)
+    buffers = {
+        found.name: gmem.contents(found.address, found.nbytes)
+        for found in gmem.allocations
+    }
+    maps = (params.a, params.b, params.sfa, params.sfb, params.c, params.d)
+    fields = (
+        *(None if m is None else _map(gmem, m) for m in maps),
+        _pointer(gmem, params.sfd),
+        _pointer(gmem, params.bias),
+        np.uint32(params.m),
+        np.uint32(params.n),
+        np.uint32(params.k),
+        np.uint32(params.l),
+        np.float32(params.alpha),
+        np.uint32(params.scale_format is ScaleFormat.UE8M0),
+    )
+    return Call(
+        ENTRY,
+        buffers,
+        (Struct(fields, PARAMS_NBYTES),),
+        grid=dims,
+        block=(CTA_THREADS, 1, 1),
+        smem_nbytes=problem.config.smem.end,
+    )
+
+
+def _map(gmem: GlobalMemory, m: TensorMap) -> MapOf:
+    found = gmem.find(m.address)
+    assert found is not None
+    return MapOf(
+        found.name,
+        m.data_type,
+        m.dims,
+        m.strides,
+        m.box,
+        m.element_strides,
+        m.interleave,
+        m.swizzle,
+        m.l2_promotion,
+        m.oob_nan,
+        m.address - found.address,
+    )
+
+
+def _pointer(gmem: GlobalMemory, address: int) -> Pointer | np.uint64:
+    """Refer to an allocation; a null pointer stays null."""
+    found = gmem.find(address)
+    if found is None:
+        return np.uint64(0)
+    return Pointer(found.name, address - found.address)
