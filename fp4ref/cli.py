@@ -5,8 +5,10 @@ Exit status 0 is good, 1 a difference or a fault, 2 bad input.
 
 from __future__ import annotations
 
+import inspect
 import json
 import sys
+import textwrap
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -16,6 +18,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+from rich.syntax import Syntax
 from rich.table import Table
 
 from fp4ref import fidelity as fidelity_table
@@ -23,11 +26,12 @@ from fp4ref import walk_report
 from fp4ref.compare import compare as compare_traces
 from fp4ref.cuda_kernel.build import packaged
 from fp4ref.cuda_kernel.sass import MANDATORY, figures
+from fp4ref.cuda_kernel.twins import twin
 from fp4ref.cutlass.examples import assemble_example
 from fp4ref.cutlass.execute import execute_example
 from fp4ref.doctor import doctor as diagnose
 from fp4ref.errors import Fp4refError, InputError
-from fp4ref.frames import FRAMES, Frame, FrameKind, derive, frame, show
+from fp4ref.frames import FRAMES, Frame, FrameKind, derive, frame, resolve, show
 from fp4ref.trace import FILE_SUFFIX, Trace
 from fp4ref.walk import load_problem, make_config, random_problem, walk
 
@@ -368,6 +372,9 @@ def frames_command(
         Path | None,
         typer.Option(help="Show the frame's events in this trace.", show_default=False),
     ] = None,
+    code: Annotated[
+        bool, typer.Option(help="Show the Python function and its CUDA twin.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """List the frames of the kernel, or explain one."""
@@ -377,6 +384,8 @@ def frames_command(
         _print_json([f.to_dict() for f in chosen])
     elif frame_id:
         _explain(chosen[0], trace)
+        if code:
+            _show_code(chosen[0])
     else:
         table = Table(box=None)
         for column in ("frame", "kind", "verdict", "subject", "emulator"):
@@ -407,6 +416,37 @@ def _explain(f: Frame, trace: Path | None) -> None:
     for name, value in fields.items():
         table.add_row(name, _in_words(value))
     Console().print(table, highlight=False, markup=False)
+
+
+def _show_code(f: Frame) -> None:
+    """Print both sides of a frame, with their line numbers."""
+    console = Console()
+    source, first = inspect.getsourcelines(inspect.unwrap(_code_of(f)))
+    text = textwrap.dedent("".join(source))
+    console.print(f"\n[bold]{f.emulator}[/bold]", highlight=False)
+    console.print(
+        Syntax(text, "python", word_wrap=True, line_numbers=True, start_line=first)
+    )
+    found = twin(f.emulator)
+    if found is None:
+        console.print("\nThe host does this; the kernel has no twin of it.")
+        return
+    console.print(f"\n[bold]{found.file}[/bold]", highlight=False)
+    console.print(
+        Syntax(
+            found.text,
+            "cuda",
+            word_wrap=True,
+            line_numbers=True,
+            start_line=found.first,
+        )
+    )
+
+
+def _code_of(f: Frame) -> Any:
+    """Return the function behind a frame, for a property its getter."""
+    found = resolve(f)
+    return getattr(found, "fget", None) or getattr(found, "func", found)
 
 
 def _in_words(value: Any) -> str:

@@ -426,10 +426,15 @@ def test_amax_three_quarters_has_global_scale_3584() -> None:
 
 
 def test_both_conventions_of_the_global_scale_are_read() -> None:
-    for number, convention in [(3584.0, "encode"), (0.75 / 2688, "decode")]:
+    """The inverse of float32(0.75 / 2688) is one step of float32 below 3584."""
+    below = float(np.nextafter(np.float32(3584), np.float32(0)))
+    for number, convention, scale in [
+        (3584.0, "encode", 3584.0),
+        (0.75 / 2688, "decode", below),
+    ]:
         q = import_075(number, convention)
-        assert q.global_scale == pytest.approx(3584.0, rel=2**-23)
-        assert q.dequantize()[0, 0] == pytest.approx(0.75, rel=2**-23)
+        assert q.global_scale == scale
+        assert q.dequantize()[0, 0] == np.float32(2688 / scale)
 
 
 def test_a_global_scale_without_its_convention_is_refused() -> None:
@@ -440,7 +445,7 @@ def test_a_global_scale_without_its_convention_is_refused() -> None:
 def test_an_inverted_global_scale_is_flagged() -> None:
     with pytest.warns(GlobalScaleWarning, match=r"largest value 9\.63379e\+06"):
         q = import_075(3584.0, "decode")
-    assert q.dequantize()[0, 0] == pytest.approx(9_633_792)
+    assert q.dequantize()[0, 0] == 9_633_792
     with pytest.warns(GlobalScaleWarning):
         import_075(0.75 / 2688, "encode")
     with warnings.catch_warnings():

@@ -12,6 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from fp4ref.cli import app
+from fp4ref.frames import FRAMES
 from fp4ref.trace import Trace
 
 SMALL = ["walk", "--size", "130x40x96"]
@@ -137,6 +138,18 @@ def test_frames_lists_and_explains(cli) -> None:
     assert "8 in walk.fp4trace.npz" in " ".join(traced.stdout.split())
     derived = cli("frames", "6.11", "--trace", "walk.fp4trace.npz")
     assert derived.exit_code == 0
+
+
+def test_a_frame_shows_both_sides_of_its_code(cli) -> None:
+    shown = cli("frames", "6.6.4", "--code").stdout
+    assert "def copy_scales" in shown
+    assert "kernel/gemm/mma_warp.cuh" in shown
+    assert "tcgen05_cp(" in shown
+
+
+@pytest.mark.parametrize("frame_id", list(FRAMES))
+def test_every_frame_shows_its_code(cli, frame_id: str) -> None:
+    assert cli("frames", frame_id, "--code").exit_code == 0
 
 
 def test_fidelity_gives_rules_and_shares(cli) -> None:
