@@ -5,9 +5,11 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import IO
 
 
 def cache_folder() -> Path:
@@ -30,8 +32,6 @@ def cached(name: str, parts: Sequence[bytes], make: Callable[[Path], None]) -> P
     parts
         Everything that the content depends on.
     """
-    import fcntl  # Linux only, like all that is built here
-
     digest = hashlib.sha256()
     for part in parts:
         digest.update(len(part).to_bytes(8, "little") + part)
@@ -41,13 +41,26 @@ def cached(name: str, parts: Sequence[bytes], make: Callable[[Path], None]) -> P
         return folder
     root.mkdir(parents=True, exist_ok=True)
     with (root / f"{folder.name}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+        _wait_for(lock)
         if folder.exists():
             return folder
         new = Path(tempfile.mkdtemp(prefix=f"{name}-", suffix=".part", dir=root))
         try:
             make(new)
-            new.rename(folder)
+            if not folder.exists():
+                new.rename(folder)
         finally:
             shutil.rmtree(new, ignore_errors=True)
     return folder
+
+
+def _wait_for(lock: IO[str]) -> None:
+    """Wait until no other process fills the folder.
+
+    Windows has no flock; there two processes may fill one folder, and the first to be
+    whole stays.
+    """
+    if sys.platform != "win32":
+        import fcntl
+
+        fcntl.flock(lock, fcntl.LOCK_EX)
