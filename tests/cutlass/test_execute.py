@@ -109,10 +109,15 @@ def test_what_it_relies_on_is_in_the_fidelity_table(example_72b):
     }
 
 
-def test_the_ptx_text_alone_does_not_allow_it(example_72b):
-    found = execute_example("72b", 256, 384, 512, ordering="ptx", schedule="late")
+@pytest.mark.parametrize(
+    ("schedule", "rule"),
+    [("eager", "tcgen05.wait::ld"), ("late", "tcgen05.cp")],
+)
+def test_the_ptx_text_alone_does_not_allow_it(example_72b, schedule, rule):
+    """Each schedule stops at one of the two rows of the fidelity table."""
+    found = execute_example("72b", 256, 384, 512, ordering="ptx", schedule=schedule)
     assert not found.result.passed
-    assert "tcgen05.cp" in found.result.problems[0]
+    assert rule in found.result.problems[0]
 
 
 def test_its_sass_has_the_known_figures(example_72b):
