@@ -52,7 +52,14 @@ class HardwareFault(Fp4refError):
         The rule that was broken, with its source.
     remedy
         What to do about it.
+
+    Attributes
+    ----------
+    trace
+        The `Trace` up to the fault, if `fp4ref.run` recorded one.
     """
+
+    trace: object | None = None
 
     def __init__(
         self,

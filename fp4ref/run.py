@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from fp4ref.block_scaled import BlockScaled
 from fp4ref.cuda_kernel import launch_ptx
 from fp4ref.cuda_kernel.on_device import launch_device
-from fp4ref.errors import InputError
+from fp4ref.errors import HardwareFault, InputError
 from fp4ref.gemm.config import SF_VEC_SIZE, GemmConfig
 from fp4ref.gemm.nvfp4_gemm import GemmProblem
 from fp4ref.hardware.machine import Machine, Ordering
@@ -143,15 +143,21 @@ def run(
         total = problem.params.grid.count if chosen is None else len(chosen)
         machine.on_step.append(_reporter(progress, total, config.subtiles))
     meta = _meta(problem, config, machine, backend)
-    if backend == "ptx":
-        meta["kernel"] = f"nvfp4_gemm, {launch_ptx(problem, chosen).origin}"
-    elif backend == "device":
-        if chosen is not None:
-            raise InputError("backend 'device' runs the whole grid; leave out tiles")
-        meta["kernel"] = f"nvfp4_gemm, {launch_device(problem)}"
-        recorder = None
-    else:
-        problem.launch(chosen)
+    try:
+        if backend == "ptx":
+            meta["kernel"] = f"nvfp4_gemm, {launch_ptx(problem, chosen).origin}"
+        elif backend == "device":
+            if chosen is not None:
+                raise InputError("backend 'device' runs the whole grid; leave out tiles")
+            meta["kernel"] = f"nvfp4_gemm, {launch_device(problem)}"
+            recorder = None
+        else:
+            problem.launch(chosen)
+    except HardwareFault as error:
+        if recorder:
+            recorder.trace.meta = meta
+            error.trace = recorder.trace
+        raise
     output = problem.output()
     if recorder:
         recorder.trace.meta = meta
