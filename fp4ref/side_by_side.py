@@ -114,8 +114,8 @@ def _pairs(
         yield Pair(
             key,
             frames,
-            _line(a.event.source) if a else None,
-            _line(b.event.kernel_source) if b else None,
+            line(a.event.source) if a else None,
+            line(b.event.kernel_source) if b else None,
             nbytes,
             different,
         )
@@ -127,8 +127,8 @@ def of_frame(pairs: Sequence[Pair], frame: str) -> list[Pair]:
 
 
 @cache
-def _line(place: str) -> Line:
-    """Read the statement at ``file:line``."""
+def line(place: str) -> Line:
+    """Read the statement at ``file:line`` of the emulator or the kernel."""
     name, _, number = place.rpartition(":")
     path = _PACKAGE_PARENT / name
     if not name.endswith(".py"):

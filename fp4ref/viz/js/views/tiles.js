@@ -1,0 +1,72 @@
+// tiles: the output grid: which CTA works which tile, and what launch control answered.
+
+const tilesView = {
+  id: "tiles",
+  available: (m) => (m.tables?.operation ?? []).some((o) => o.startsWith("tile_scheduler")) && !!m.header.meta?.shape,
+  controls: ({ T, m }) => [
+    { id: "before", label: T("tiles.previous"), type: "button", key: "p", action: (c) => tilesView.hop(c, -1) },
+    { id: "after", label: T("tiles.next"), type: "button", key: "n", action: (c) => tilesView.hop(c, 1) },
+  ],
+  works(m) {
+    if (m.works) return m.works;
+    m.works = []; m.stores = []; m.cancels = [];
+    for (let i = 0; i < m.length; i++) {
+      const op = m.tables.operation[m.columns.operation[i]];
+      if (op.startsWith("tile_scheduler") || op.startsWith("clusterlaunch") || (op.endsWith(".store") && m.columns.kind[i] === 2)) {
+        const e = m.event(i);
+        if (op.startsWith("tile_scheduler")) m.works.push({ step: i, sm: e.sm, cta: e.cta, agent: e.agent, ...e.operands });
+        else if (op.endsWith(".store")) { if (e.writes.length && e.operands.tensor === "D") m.stores.push({ step: i, sm: e.sm, m: e.operands.coords[1], n: e.operands.coords[0] }); }
+        else m.cancels.push({ step: i, sm: e.sm, kind: e.kind, event: e });
+      }
+    }
+    return m.works;
+  },
+  hop({ m, step, go }, way) {
+    this.works(m);
+    const steps = [...new Set([...m.works.map((w) => w.step), ...m.cancels.map((c) => c.step)])].sort((a, b) => a - b);
+    const to = way > 0 ? steps.find((s) => s > step) : steps.filter((s) => s < step).at(-1);
+    if (to !== undefined) go(to);
+  },
+  grid(m) {
+    const { shape } = m.header.meta, [tm, tn] = m.header.maps.tile;
+    return { across: Math.ceil(shape.m / tm), down: Math.ceil(shape.n / tn), tm, tn, m: shape.m, n: shape.n };
+  },
+  state(m, step, i, j, T) {
+    const mine = this.works(m).filter((w) => w.valid && w.m === i && w.n === j && w.step <= step), g = this.grid(m);
+    if (!mine.length) return { kind: "note", word: T("tiles.waiting"), sm: null };
+    const roles = new Set(mine.map((w) => w.agent)), sm = mine[0].sm;
+    const boxes = Math.ceil(Math.min(g.tn, g.n - j * g.tn) / 32);
+    const done = new Set(m.stores.filter((s) => s.step <= step && Math.floor(s.m / g.tm) === i && Math.floor(s.n / g.tn) === j).map((s) => s.n)).size;
+    if (done >= boxes) return { kind: "st", word: T("tiles.done"), sm };
+    if (done || roles.has("warp4") && m.works.some((w) => w.valid && w.m === i && w.n === j && w.agent === "warp4" && w.step <= step) && roles.has("warp0")) return { kind: roles.has("warp4") && done ? "ld" : "mma", word: done ? T("tiles.storing", { n: done, of: boxes }) : T("tiles.running"), sm };
+    return { kind: roles.has("warp0") ? "mma" : roles.has("warp2") ? "tma" : "clc", word: T(roles.has("warp0") ? "tiles.running" : roles.has("warp2") ? "tiles.loading" : "tiles.known"), sm };
+  },
+  answers(m, step, T) {
+    return this.works(m).filter((w) => w.agent === "warp1" && w.step <= step).map((w, i) => [String(w.step), `SM ${w.sm}`, `(${w.cta.join(", ")})`, w.valid ? T("tiles.got", { m: w.m, n: w.n }) : T("tiles.nothing")]);
+  },
+  draw({ m, step, width, T, id }) {
+    const g = this.grid(m), cell = Math.max(24, Math.min(96, (width - 40) / g.across)), high = Math.max(22, Math.min(54, cell));
+    let out = patternDefs(id) + text(0, 12, T("tiles.head", { m: g.m, n: g.n, across: g.across, down: g.down, tm: g.tm, tn: g.tn }), "small");
+    for (let j = 0; j < g.down; j++) {
+      out += text(0, 44 + j * high, j, "small");
+      for (let i = 0; i < g.across; i++) {
+        if (!j) out += text(28 + i * cell + cell / 2, 28, i, "mid small");
+        const s = this.state(m, step, i, j, T), x = 28 + i * cell, y = 32 + j * high;
+        out += box(id, s.kind, x + 1, y, cell - 2, high - 2, { "data-tip": T("tiles.tip", { m: i, n: j, word: s.word, sm: s.sm ?? "-" }) });
+        if (s.sm !== null) out += rect(x + 4, y + 3, 34, 14, "plate") + text(x + 7, y + 13, `SM ${s.sm}`, "tiny");
+        if (cell > 60) out += rect(x + 4, y + high - 20, cell - 10, 15, "plate") + text(x + 7, y + high - 9, fit(s.word, cell - 14, 10), "tiny");
+      }
+    }
+    let y = 32 + g.down * high + 18;
+    out += text(0, y, T("tiles.answers"), "strong");
+    const rows = this.answers(m, step, T);
+    for (const r of rows.slice(-6)) { y += 16; out += text(0, y, fit(`${r[0]}: ${r[1]} CTA ${r[2]}: ${r[3]}`, width), "small"); }
+    return { svg: out, width, height: y + 8 };
+  },
+  twin({ m, step, T }) {
+    const g = this.grid(m), rows = [];
+    for (let i = 0; i < g.across; i++) for (let j = 0; j < g.down; j++) { const s = this.state(m, step, i, j, T); rows.push([`(${i}, ${j})`, s.word, s.sm === null ? "-" : `SM ${s.sm}`]); }
+    const answers = this.answers(m, step, T).map((r) => r.join(" ")).join("; ");
+    return { intro: `${T("tiles.head", { m: g.m, n: g.n, across: g.across, down: g.down, tm: g.tm, tn: g.tn })} ${T("tiles.answers")}: ${answers || T("nobody")}.`, caption: T("tiles.caption", { step }), columns: [T("col.tile"), T("col.state"), "SM"], rows };
+  },
+};

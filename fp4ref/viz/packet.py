@@ -1,0 +1,303 @@
+"""packet: one trace as the bytes that the player reads.
+
+A packet is deflated: four bytes of length, a JSON header, and a payload. The header
+holds the events by column and every table they point into; the payload holds the
+bytes that events wrote. Two kinds of write carry no payload:
+
+* an accumulator written by ``tcgen05.mma``: the player computes it from the operands
+  in its own memory, and a checksum in the header says whether it got the same bits;
+* a write of a tile beyond the ones asked for: the player shows it as not kept.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+import zlib
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fp4ref.errors import InputError
+from fp4ref.frames import FRAMES
+from fp4ref.gemm.config import K_BLOCKS, TILE_K, TILE_M, GemmConfig
+from fp4ref.hardware.tcgen05 import SF_ROWS
+from fp4ref.numerics import ScaleFormat
+from fp4ref.side_by_side import line
+from fp4ref.trace import Event, Trace
+
+PACKET_VERSION = 1
+KINDS = ("sync", "issue", "land", "note")
+NOT_KEPT = -2
+COMPUTED = -1
+SWIZZLE_128B = 2
+"""Layout field of a matrix descriptor."""
+SMALL_NBYTES = 16
+"""Barriers, answers and pointers: kept for every tile."""
+
+Header = dict[str, Any]
+
+
+class Table:
+    """Distinct values in order of first use, and the number of each."""
+
+    def __init__(self) -> None:
+        self.values: list[Any] = []
+        self._number: dict[Hashable, int] = {}
+
+    def number(self, value: Any, key: Hashable | None = None) -> int:
+        """Return the number of `value`; `key` stands for it if it has no hash."""
+        key = value if key is None else key
+        if key not in self._number:
+            self._number[key] = len(self.values)
+            self.values.append(value)
+        return self._number[key]
+
+
+def pack(header: Mapping[str, Any], payload: bytes = b"") -> bytes:
+    """Deflate a header and a payload."""
+    text = json.dumps(header, separators=(",", ":"), default=_plain).encode()
+    return zlib.compress(struct.pack("<I", len(text)) + text + payload, 9)
+
+
+def unpack(packet: bytes) -> tuple[Header, bytes]:
+    """Return header and payload of a packet."""
+    raw = zlib.decompress(packet)
+    (length,) = struct.unpack_from("<I", raw)
+    header: Header = json.loads(raw[4 : 4 + length])
+    return header, raw[4 + length :]
+
+
+def _plain(value: Any) -> Any:
+    """Make JSON of a NumPy number or array."""
+    if isinstance(value, np.generic | np.ndarray):
+        return value.tolist()
+    raise TypeError(f"a packet cannot hold a {type(value).__name__}")
+
+
+def trace_packet(
+    trace: Trace, *, sms: Iterable[int] = (0,), tiles: int = 2
+) -> tuple[Header, bytes]:
+    """Turn a trace into a header and a payload.
+
+    Parameters
+    ----------
+    sms
+        SMs whose memory is kept.
+    tiles
+        How many tiles of each of these SMs keep their bytes.
+
+    Raises
+    ------
+    InputError
+        The trace is empty, or an SM is not in it.
+    """
+    if not trace.events:
+        raise InputError("this trace has no events; there is nothing to step through")
+    found = {e.sm for e in trace}
+    chosen = sorted(set(sms))
+    if missing := [sm for sm in chosen if sm not in found]:
+        raise InputError(
+            f"SM {missing[0]} did nothing in this trace; SMs with events: "
+            f"{', '.join(map(str, sorted(found)))}"
+        )
+    spaces = [f"{kind}{sm}" for sm in chosen for kind in ("smem", "tmem")]
+    writer = _Writer(trace, [s for s in spaces if s in trace.images], tiles)
+    columns, tables = writer.columns()
+    config = config_of(trace)
+    header: Header = {
+        "version": PACKET_VERSION,
+        "meta": {k: v for k, v in trace.meta.items() if k != "allocations"},
+        "spaces": {
+            s: {"base": trace.base[s], "nbytes": int(trace.images[s].size)}
+            for s in writer.spaces
+        },
+        "columns": columns,
+        "tables": tables,
+        "checksums": writer.checksums,
+        "maps": _maps(config) if config else {},
+        "frames": {
+            id: FRAMES[id].title
+            for id in sorted({f for e in trace for f in e.frames})
+            if id in FRAMES
+        },
+    }
+    return header, bytes(writer.payload)
+
+
+@dataclass
+class _Writer:
+    """Replays a trace once and collects what the events wrote."""
+
+    trace: Trace
+    spaces: list[str]
+    tiles: int
+    payload: bytearray = field(default_factory=bytearray)
+    checksums: dict[int, int] = field(default_factory=dict)
+
+    def columns(self) -> tuple[Header, Header]:
+        """Return the events by column, and the tables they point into."""
+        tables = {
+            name: Table()
+            for name in ("cta", "agent", "operation", "frames", "source", "operands")
+        }
+        ranges, labels = Table(), Table()
+        columns: dict[str, list[Any]] = {
+            name: [] for name in ("sm", "kind", "issued", *tables)
+        }
+        columns |= {"reads": [], "writes": [], "barrier": []}
+        count = _TileCount(self.trace)
+        memory = {s: self.trace.images[s].copy() for s in self.spaces}
+        for event in self.trace:
+            columns["sm"].append(event.sm)
+            columns["kind"].append(KINDS.index(event.kind))
+            columns["issued"].append(event.issued)
+            for name, table in tables.items():
+                value = getattr(event, name)
+                key = value
+                if name == "operands":
+                    key, value = repr(value), _json_numbers(value)
+                columns[name].append(table.number(value, key))
+            columns["reads"].append([ranges.number(tuple(r)) for r in event.reads])
+            kept = count.tile_of(event) < self.tiles
+            columns["writes"].append(
+                [
+                    [ranges.number(tuple(w)), self._write(event, i, memory, kept)]
+                    for i, w in enumerate(event.writes)
+                ]
+            )
+            columns["barrier"].append(
+                [
+                    [labels.number((b.space, b.address, b.label)), *b.after]
+                    for b in event.barrier
+                ]
+            )
+        texts = [line(place).text if place else "" for place in tables["source"].values]
+        return columns, {
+            **{name: table.values for name, table in tables.items()},
+            "source_text": texts,
+            "range": ranges.values,
+            "barrier": labels.values,
+        }
+
+    def _write(
+        self, event: Event, i: int, memory: dict[str, NDArray[np.uint8]], kept: bool
+    ) -> int:
+        """Apply one write; return its place in the payload, or why it has none."""
+        where = event.writes[i]
+        if where.space not in memory:
+            return NOT_KEPT
+        data = memory[where.space]
+        view = np.ndarray(
+            (where.rows, where.nbytes),
+            np.uint8,
+            data.data,
+            where.start - self.trace.base[where.space],
+            (where.pitch, 1),
+        )
+        view ^= self.trace.deltas[event.step][i]
+        if where.size > SMALL_NBYTES and not kept:
+            return NOT_KEPT
+        if event.operation == "tcgen05.mma" and _player_computes(event):
+            self.checksums[event.step] = zlib.adler32(view.tobytes())
+            return COMPUTED
+        self.payload += view.tobytes()
+        return len(self.payload) - where.size
+
+
+def _json_numbers(operands: Mapping[str, Any]) -> Header:
+    """Write integers that a script's numbers cannot hold as hexadecimal text."""
+    return {
+        name: hex(value) if isinstance(value, int) and value > 2**53 else value
+        for name, value in operands.items()
+    }
+
+
+def _player_computes(event: Event) -> bool:
+    """Whether the player's arithmetic covers this MMA."""
+    operands = event.operands
+    layouts = {int(operands.get(name, 0)) >> 61 for name in ("a_desc", "b_desc")}
+    form = (operands.get("kind"), operands.get("scale_vec"))
+    return form == ("mxf4nvf4", "4X") and layouts == {SWIZZLE_128B}
+
+
+class _TileCount:
+    """Tells which of an SM's tiles an event belongs to, by counting what it does."""
+
+    def __init__(self, trace: Trace) -> None:
+        self._seen: dict[tuple[int, str], int] = {}
+        config = config_of(trace)
+        self._per_tile: dict[str, int] = {}
+        if config:
+            k_tiles = -(-trace.meta["shape"]["k"] // TILE_K)
+            blocks = k_tiles * K_BLOCKS
+            atoms = 1 + config.sf_rows_b // TILE_M
+            self._per_tile = {
+                "A": k_tiles,
+                "B": k_tiles,
+                "SFA": k_tiles,
+                "SFB": k_tiles,
+                "C": config.subtiles,
+                "tcgen05.cp": atoms * blocks,
+                "tcgen05.mma": blocks,
+                "st.shared": 4 * config.subtiles,
+            }
+
+    def tile_of(self, event: Event) -> int:
+        """Return the ordinal of the tile on its SM; 0 for what belongs to none."""
+        if event.kind == "issue" or not event.writes:
+            return 0
+        name = str(event.operands.get("tensor", event.operation))
+        each = self._per_tile.get(name)
+        if each is None or (name == "D"):
+            return 0
+        seen = self._seen.get((event.sm, name), 0)
+        self._seen[event.sm, name] = seen + 1
+        return seen // each
+
+
+def config_of(trace: Trace) -> GemmConfig | None:
+    """Return the configuration that the trace's `meta` names, if it names one."""
+    settings = trace.meta.get("config")
+    if not settings:
+        return None
+    settings = {**settings, "sfd_format": ScaleFormat[settings["sfd_format"]]}
+    return GemmConfig(**settings)
+
+
+def _maps(config: GemmConfig) -> Header:
+    """Say what lies where in shared memory and in TMEM."""
+    smem, stages = config.smem, config.mainloop_stages
+    parts: list[tuple[str, int, int, int]] = [
+        ("D", smem.d, config.d_stages, config.d_subtile_nbytes),
+        ("C", smem.c, config.c_stages, config.c_subtile_nbytes),
+        ("A", smem.a, stages, config.a_nbytes),
+        ("B", smem.b, stages, config.b_nbytes),
+        ("SFA", smem.sfa, stages, config.sfa_nbytes),
+        ("SFB", smem.sfb, stages, config.sfb_nbytes),
+    ]
+    n, tmem = config.tile_n, config.tmem
+    sfa_columns = K_BLOCKS * TILE_M // SF_ROWS
+    sfb_columns = K_BLOCKS * config.sf_rows_b // SF_ROWS
+    return {
+        "tile": [TILE_M, n, TILE_K],
+        "smem": [
+            {"name": name, "stage": i, "offset": at + i * nbytes, "nbytes": nbytes}
+            for name, at, count, nbytes in parts
+            if nbytes
+            for i in range(count)
+        ],
+        "smem_end": smem.end,
+        "barriers_end": smem.d,
+        "tmem": [
+            *({"name": f"D {i}", "column": c, "columns": n, "kind": "accumulator"}
+              for i, c in enumerate(tmem.accumulators)),
+            *({"name": f"SFA {i}", "column": c, "columns": sfa_columns, "kind": "sfa"}
+              for i, c in enumerate(tmem.sfa)),
+            *({"name": f"SFB {i}", "column": c, "columns": sfb_columns, "kind": "sfb"}
+              for i, c in enumerate(tmem.sfb)),
+        ],
+    }  # fmt: skip

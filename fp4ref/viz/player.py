@@ -1,0 +1,207 @@
+"""player: one packet shown by one script, in JupyterLab and on a page without a kernel.
+
+The script (`esm`) imports nothing. In JupyterLab it is the front end of an anywidget,
+and `Player.step` and `Player.view` are the same numbers on both sides. On a static page
+it is inlined beside the packet. Without scripts the page shows `Player.text`.
+"""
+
+from __future__ import annotations
+
+import base64
+import html
+import os
+import zlib
+from collections.abc import Callable
+from functools import cache
+from importlib import resources
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+from fp4ref.errors import InputError
+from fp4ref.viz.packet import Header, pack
+
+if TYPE_CHECKING:
+    from fp4ref.viz.widget import StepPlayer
+
+STATIC_VARIABLE = "FP4REF_STATIC"
+"""Set by the book's build: its pages have no kernel."""
+
+PARTS = (
+    "arithmetic",
+    "model",
+    "draw",
+    *(
+        f"views/{name}"
+        for name in (
+            "timeline",
+            "barriers",
+            "smem",
+            "tmem",
+            "scales",
+            "mma",
+            "tiles",
+            "sides",
+            "quantiser",
+            "swizzle",
+            "fault",
+        )
+    ),
+    "player",
+)
+"""Files of the script, in order; they share one scope."""
+
+_shown = count()
+
+
+@cache
+def esm() -> str:
+    """Return the script as one ES module."""
+    folder = resources.files("fp4ref.viz") / "js"
+    return "\n".join(folder.joinpath(f"{part}.js").read_text("utf-8") for part in PARTS)
+
+
+@cache
+def css() -> str:
+    """Return the style sheet."""
+    return resources.files("fp4ref.viz").joinpath("player.css").read_text("utf-8")
+
+
+@cache
+def strings() -> dict[str, str]:
+    """Return every sentence that the player shows, by key."""
+    import json
+
+    text = resources.files("fp4ref.viz").joinpath("strings.json").read_text("utf-8")
+    found: dict[str, str] = json.loads(text)
+    return found
+
+
+class Player:
+    """The step-through player of one packet; shown when it ends a cell.
+
+    Parameters
+    ----------
+    header, payload
+        See `fp4ref.viz.packet`.
+    steps
+        Number of steps; 0 for a picture without a trace.
+    view
+        The view shown first.
+    text
+        Called with a step, gives the text twin.
+    """
+
+    def __init__(
+        self,
+        header: Header,
+        payload: bytes = b"",
+        *,
+        steps: int = 0,
+        step: int = 0,
+        view: str,
+        text: Callable[[int], str],
+    ) -> None:
+        self._packet = pack({**header, "strings": strings()}, payload)
+        self._steps = steps
+        self._text = text
+        self._step, self._view = self._check(step), view
+        self._widget: StepPlayer | None = None
+
+    def _check(self, step: int) -> int:
+        if self._steps and not 0 <= step < self._steps:
+            raise InputError(
+                f"step {step}: this trace has steps 0 to {self._steps - 1}"
+            )
+        return int(step)
+
+    @property
+    def step(self) -> int:
+        """The step shown. Setting it moves the player."""
+        return self._widget.step if self._widget else self._step
+
+    @step.setter
+    def step(self, step: int) -> None:
+        self._step = self._check(step)
+        if self._widget:
+            self._widget.step = self._step
+
+    @property
+    def view(self) -> str:
+        """The view shown. Setting it changes the view."""
+        return self._widget.view if self._widget else self._view
+
+    @view.setter
+    def view(self, view: str) -> None:
+        if f"view.{view}" not in strings():
+            names = sorted(k[5:] for k in strings() if k.startswith("view."))
+            raise InputError(f"view {view!r}; there is {', '.join(names)}")
+        self._view = view
+        if self._widget:
+            self._widget.view = view
+
+    @property
+    def packet(self) -> bytes:
+        """The deflated bytes that the script reads."""
+        return self._packet
+
+    def text(self) -> str:
+        """Return the text twin: what is shown, in words."""
+        return self._text(self.step)
+
+    def widget(self) -> StepPlayer:
+        """Return the live widget; one for all displays of this player."""
+        if self._widget is None:
+            from fp4ref.viz.widget import StepPlayer
+
+            self._widget = StepPlayer(
+                packet=self._packet, step=self._step, view=self._view
+            )
+        return self._widget
+
+    def fallback(self) -> str:
+        """Return the text twin as HTML, for readers without scripts."""
+        return (
+            '<div class="fp4ref-fallback"><p>Without scripts this picture is text:</p>'
+            f"<pre>{html.escape(self.text())}</pre></div>"
+        )
+
+    def static_html(self) -> str:
+        """Return HTML that needs no kernel and loads nothing."""
+        name = f"fp4ref-{zlib.crc32(self._packet):08x}-{next(_shown)}"
+        data = base64.b64encode(self._packet).decode()
+        script = base64.b64encode(esm().encode()).decode()
+        return f"""<style>{css()}</style>
+<div id="{name}">{self.fallback()}</div>
+<script type="text/plain" id="{name}-packet">{data}</script>
+<script type="module">
+const state = {{packet: document.getElementById("{name}-packet").textContent,
+  step: {self.step}, view: "{self.view}", static: true}};
+const heard = {{}};
+const model = {{
+  get: (key) => state[key],
+  set: (key, value) => {{
+    if (state[key] === value) return;
+    state[key] = value;
+    for (const hear of heard["change:" + key] ?? []) hear();
+  }},
+  save_changes() {{}},
+  on: (event, hear) => (heard[event] ??= []).push(hear),
+  off: (event, hear) => {{ heard[event] = heard[event].filter((h) => h !== hear); }},
+}};
+const player = await import("data:text/javascript;base64,{script}");
+await player.default.render({{model, el: document.getElementById("{name}")}});
+</script>"""
+
+    def _repr_mimebundle_(self, **_: Any) -> Any:
+        plain = {"text/plain": self.text()}
+        if os.environ.get(STATIC_VARIABLE):
+            return {"text/html": self.static_html(), **plain}
+        try:
+            bundle = self.widget()._repr_mimebundle_()
+        except ImportError:  # without the extra "lab" the page is static
+            return {"text/html": self.static_html(), **plain}
+        data, metadata = bundle if isinstance(bundle, tuple) else (bundle, {})
+        return {**(data or {}), "text/html": self.fallback(), **plain}, metadata
+
+    def __repr__(self) -> str:
+        return self.text()

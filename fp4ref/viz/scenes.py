@@ -1,0 +1,460 @@
+"""scenes: what there is to show, each as a `Player`.
+
+Every number in a scene comes from the package: layouts from `fp4ref.layout`, memory
+maps from the configuration, bytes from the trace.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from fp4ref.compare import compare, hardware_events
+from fp4ref.errors import DeadlockError, HardwareFault, InputError
+from fp4ref.gemm.config import K_BLOCKS, TILE_K, TILE_M
+from fp4ref.hardware.tcgen05 import SF_ROWS
+from fp4ref.layout import (
+    SwizzleMode,
+    sf_nbytes,
+    sf_offset,
+    swizzled_offsets,
+    tmem_scale_position,
+)
+from fp4ref.numerics import (
+    ScaleFormat,
+    decode_e2m1,
+    dequantize_blocks,
+    mma_block_scaled,
+    quantize_blocks,
+)
+from fp4ref.run import Run
+from fp4ref.side_by_side import side_by_side
+from fp4ref.trace import Trace
+from fp4ref.viz.packet import Header, config_of, trace_packet
+from fp4ref.viz.player import Player, strings
+from fp4ref.viz.text import step_text, table_text
+
+VIEWS = ("timeline", "barriers", "smem", "tmem", "scales", "mma", "tiles", "sides")
+SF_VEC_SIZE = 16
+PREVIEW = 32
+"""Bytes of a hardware event that the side by side view shows."""
+
+
+def play(
+    run: Run | Trace,
+    kernel: Run | None = None,
+    *,
+    view: str = "timeline",
+    views: Sequence[str] | None = None,
+    step: int = 0,
+    sms: Iterable[int] = (0,),
+    tiles: int = 2,
+    title: str = "",
+) -> Player:
+    """Return the player of a run.
+
+    Parameters
+    ----------
+    run
+        A run with a trace, or a trace.
+    kernel
+        The compiled kernel's run of the same problem, for the view ``"sides"``.
+    view
+        The view shown first: ``"timeline"``, ``"barriers"``, ``"smem"``, ``"tmem"``,
+        ``"scales"``, ``"mma"``, ``"tiles"`` or ``"sides"``.
+    views
+        The views that can be chosen; all that the trace has by default.
+    step
+        The step shown first.
+    sms
+        SMs whose memory is kept.
+    tiles
+        Tiles of each of these SMs whose bytes are kept.
+
+    Raises
+    ------
+    InputError
+        The run has no trace, a view is unknown or needs what was not passed, or a
+        step or SM is not in the trace.
+    """
+    trace = _trace(run)
+    for name in (view, *(views or ())):
+        _check_view(name)
+    header, payload = trace_packet(trace, sms=sms, tiles=tiles)
+    config = config_of(trace)
+    if config:
+        header["scales"] = {
+            "SFA": scale_places(TILE_M, TILE_K, trace.meta["shape"]["k"]),
+            "SFB": scale_places(TILE_M, TILE_K, trace.meta["shape"]["k"]),
+        }
+    if kernel is not None:
+        if not isinstance(run, Run):
+            raise InputError("the view 'sides' compares two runs; pass the Run")
+        header["sides"] = _sides(run, kernel)
+    elif view == "sides":
+        raise InputError(
+            "the view 'sides' needs the kernel's run: play(run, kernel_run, "
+            "view='sides') with kernel_run = fp4ref.run(..., backend='ptx')"
+        )
+    header |= {"title": title, "views": None if views is None else list(views)}
+    return Player(
+        header,
+        payload,
+        steps=len(trace),
+        step=step,
+        view=view,
+        text=lambda at: step_text(trace, at),
+    )
+
+
+def _trace(run: Run | Trace) -> Trace:
+    if isinstance(run, Trace):
+        return run
+    if not isinstance(run, Run):
+        raise InputError(
+            f"a {type(run).__name__} cannot be played; pass the result of fp4ref.run "
+            "or a Trace"
+        )
+    if run.trace is None:
+        raise InputError("this run has no trace; call run(..., trace=True)")
+    return run.trace
+
+
+def _check_view(name: str) -> None:
+    if name not in VIEWS:
+        raise InputError(f"view {name!r}; there is {', '.join(VIEWS)}")
+
+
+def _sides(run: Run, kernel: Run) -> Header:
+    """Pair the hardware events of both runs, with the first bytes of each."""
+    trace, other = _trace(run), _trace(kernel)
+    mine, theirs = hardware_events(trace), hardware_events(other)
+    pairs = []
+    for pair in side_by_side(run, kernel):
+        a, b = mine.get(pair.key), theirs.get(pair.key)
+        x = a.data.ravel() if a else np.empty(0, np.uint8)
+        y = b.data.ravel() if b else np.empty(0, np.uint8)
+        size = min(x.size, y.size)
+        wrong = np.flatnonzero(x[:size] != y[:size])
+        first = int(wrong[0]) if wrong.size else 0
+        at = max(0, first - PREVIEW // 2) if pair.different else 0
+        pairs.append(
+            {
+                "step": a.event.step if a else -1,
+                "key": str(pair.key),
+                "frame": pair.frames[-1] if pair.frames else "",
+                "python": [pair.python.place, pair.python.text]
+                if pair.python
+                else ["", ""],
+                "cuda": [pair.cuda.place, pair.cuda.text] if pair.cuda else ["", ""],
+                "nbytes": pair.nbytes,
+                "different": pair.different,
+                "from": at,
+                "mine": _preview(x, at),
+                "theirs": _preview(y, at),
+            }
+        )
+    found = compare(run, kernel)
+    first_pair = next((i for i, p in enumerate(pairs) if p["different"]), -1)
+    return {
+        "pairs": pairs,
+        "first": first_pair,
+        "difference": str(found.first_difference or ""),
+    }
+
+
+def _preview(data: npt.NDArray[np.uint8], at: int) -> list[int | None]:
+    part: list[int | None] = [int(v) for v in data[at : at + PREVIEW]]
+    return part + [None] * (PREVIEW - len(part) if not part else 0)
+
+
+def scale_places(rows: int, k: int, k_in_all: int) -> Header:
+    """Say where each scale of a tile lies: global, shared and tensor memory.
+
+    Parameters
+    ----------
+    rows, k
+        Of the tile; `k` elements have ``k / 16`` scales.
+    k_in_all
+        K of the whole matrix, which sets the distance of row blocks.
+    """
+    groups, in_all = k // SF_VEC_SIZE, -(-k_in_all // SF_VEC_SIZE)
+    places: Header = {name: [] for name in ("gmem", "smem", "lane", "column", "byte")}
+    columns = K_BLOCKS * rows // SF_ROWS
+    for row in range(rows):
+        for group in range(groups):
+            block, s = divmod(group, groups // K_BLOCKS)
+            where = tmem_scale_position(row, s)
+            places["gmem"].append(sf_offset(row, group, max(in_all, groups)))
+            places["smem"].append(sf_offset(row, group, groups))
+            places["lane"].append(where.lanes[0])
+            places["column"].append(where.column + block * columns // K_BLOCKS)
+            places["byte"].append(where.byte)
+    return places | {
+        "rows": rows,
+        "groups": groups,
+        "groups_in_all": in_all,
+        "columns": columns,
+        "nbytes": sf_nbytes(rows, groups),
+    }
+
+
+def scale_journey(rows: int = 128, k: int = 256) -> Player:
+    """Return the scale journey alone: one scale byte in four places.
+
+    Raises
+    ------
+    InputError
+        A tile has 128 rows of scales and K is 256, as one mainloop stage holds.
+    """
+    if (rows, k) != (TILE_M, TILE_K):
+        raise InputError(
+            f"scale journey of {rows} x {k}: a stage holds {TILE_M} rows and K = "
+            f"{TILE_K}"
+        )
+    places = scale_places(rows, k, k)
+    header: Header = {"title": "The journey of a scale", "scales": {"SFA": places}}
+
+    def text(_: int) -> str:
+        columns = ["row", "group", "global", "shared", "lane", "column", "byte"]
+        names = ("gmem", "smem", "lane", "column", "byte")
+        cells = [
+            [
+                row,
+                group,
+                *(places[name][row * places["groups"] + group] for name in names),
+            ]
+            for row in (0, 1, 31, 32, 127)
+            for group in (0, 1, 4, 15)
+        ]
+        return table_text("Where scales of a 128 x 256 tile lie.", columns, cells)
+
+    return Player(header, view="scales", text=text)
+
+
+def swizzle(mode: str = "128B") -> Player:
+    """Return the swizzle grid: where each 16-byte chunk of 8 rows goes.
+
+    Raises
+    ------
+    InputError
+        `mode` is not ``"none"``, ``"32B"``, ``"64B"`` or ``"128B"``.
+    """
+    named = {
+        "none": SwizzleMode.NONE,
+        "32B": SwizzleMode.B32,
+        "64B": SwizzleMode.B64,
+        "128B": SwizzleMode.B128,
+    }
+    if mode not in named:
+        raise InputError(f"swizzle mode {mode!r}; there is {', '.join(named)}")
+    modes = {}
+    for name, found in named.items():
+        span = found.span if found is not SwizzleMode.NONE else 128
+        address = swizzled_offsets(found, 8, span)[:, ::16].tolist()
+        modes[name] = {"span": span, "address": address}
+    header: Header = {
+        "title": "The swizzle of shared memory",
+        "swizzle": {"mode": mode, "modes": modes},
+    }
+
+    def text(_: int) -> str:
+        chosen = modes[mode]
+        columns = ["row", *(f"chunk {c}" for c in range(len(chosen["address"][0])))]
+        rows = [[i, *map(hex, row)] for i, row in enumerate(chosen["address"])]
+        return table_text(f"Swizzle {mode}: offset of each chunk.", columns, rows)
+
+    return Player(header, view="swizzle", text=text)
+
+
+def quantiser(
+    values: npt.ArrayLike | None = None,
+    *,
+    format: str = "nvfp4",
+    global_scale: float = 1.0,
+) -> Player:
+    """Return the quantiser microscope: 16 values on the E2M1 line.
+
+    Parameters
+    ----------
+    values
+        16 numbers; a block with a tie and an outlier by default.
+    format
+        ``"nvfp4"`` (UE4M3 scales) or ``"ue8m0"`` (scales of example 72b's D).
+
+    Raises
+    ------
+    InputError
+        Not 16 finite numbers, another format, or a scale that is not positive.
+    """
+    formats = {"nvfp4": ScaleFormat.UE4M3, "ue8m0": ScaleFormat.UE8M0}
+    if format not in formats:
+        raise InputError(f"format {format!r}; there is {', '.join(formats)}")
+    if values is None:
+        values = np.linspace(-6, 6, 16).round(2)
+        values[3], values[8] = 2.5, 0.25
+    block = np.asarray(values, np.float32).ravel()
+    if block.size != SF_VEC_SIZE or not np.isfinite(block).all():
+        raise InputError(
+            f"quantiser: {block.size} values; a block is {SF_VEC_SIZE} finite numbers"
+        )
+    codes, scales = quantize_blocks(
+        block, norm=global_scale, scale_format=formats[format]
+    )
+    back = dequantize_blocks(codes, scales, scale_format=formats[format])
+    header: Header = {
+        "title": "One block through the quantiser",
+        "quantiser": {
+            "values": [float(v) for v in block],
+            "norm": float(global_scale),
+            "format": formats[format].name,
+        },
+    }
+
+    def text(_: int) -> str:
+        rows = [
+            [i, f"{z:g}", f"{c:#x}", f"{decode_e2m1(c):g}", f"{b / global_scale:g}"]
+            for i, (z, c, b) in enumerate(zip(block, codes, back, strict=True))
+        ]
+        return table_text(
+            f"One block of 16: scale code {int(scales[0]):#04x} "
+            f"({formats[format].name}), global scale {global_scale:g}.",
+            ["element", "value", "code", "E2M1 value", "decoded"],
+            rows,
+        )
+
+    return Player(header, view="quantiser", text=text)
+
+
+def microscope(
+    a: npt.ArrayLike,
+    b: npt.ArrayLike,
+    sfa: npt.ArrayLike,
+    sfb: npt.ArrayLike,
+    c: float = 0.0,
+) -> Player:
+    """Return the MMA microscope of one output element of one instruction.
+
+    Parameters
+    ----------
+    a, b : (64,)
+        E2M1 codes.
+    sfa, sfb : (4,)
+        UE4M3 codes.
+    c
+        The accumulator before it, float32.
+
+    Raises
+    ------
+    InputError
+        A shape or a code is wrong.
+    """
+    parts = [np.asarray(v, np.uint8).ravel() for v in (a, b, sfa, sfb)]
+    sizes = [v.size for v in parts]
+    if sizes != [64, 64, 4, 4]:
+        raise InputError(f"microscope: sizes {sizes}; need 64, 64, 4 and 4 codes")
+    start = np.array([[c]], np.float32)
+    codes_a, codes_b, scales_a, scales_b = (v[None] for v in parts)
+    d = mma_block_scaled(
+        codes_a,
+        codes_b,
+        scales_a,
+        scales_b,
+        start,
+        scale_format=ScaleFormat.UE4M3,
+        vec_size=SF_VEC_SIZE,
+    )
+    header: Header = {
+        "title": "One element of one tcgen05.mma",
+        "microscope": {
+            "a": parts[0].tolist(),
+            "b": parts[1].tolist(),
+            "sfa": parts[2].tolist(),
+            "sfb": parts[3].tolist(),
+            "c": int(start.view(np.uint32)[0, 0]),
+        },
+    }
+
+    def text(_: int) -> str:
+        x, y = (decode_e2m1(v).reshape(4, 16) for v in parts[:2])
+        rows = [
+            [
+                g,
+                f"{float((x[g] * y[g]).sum()):g}",
+                f"{parts[2][g]:#04x}",
+                f"{parts[3][g]:#04x}",
+            ]
+            for g in range(4)
+        ]
+        bits = int(d.view(np.uint32)[0, 0])
+        return table_text(
+            f"C {float(start[0, 0])!r}; D {float(d[0, 0])!r} ({bits:#010x}).",
+            ["group", "sum of products", "scale a", "scale b"],
+            rows,
+        )
+
+    return Player(header, view="mma", text=text)
+
+
+def fault(error: HardwareFault) -> Player:
+    """Return a picture of a fault: rule, remedy, wait-for graph, and the trace so far.
+
+    Raises
+    ------
+    InputError
+        `error` is no fault of the machine.
+    """
+    if not isinstance(error, HardwareFault):
+        raise InputError(
+            f"a {type(error).__name__} is no hardware fault; pass what fp4ref.run "
+            "raised"
+        )
+    header: Header = {"title": ""}
+    payload = b""
+    steps = 0
+    trace = error.trace
+    if isinstance(trace, Trace) and trace.events:
+        sms = {e.sm for e in trace}
+        header, payload = trace_packet(trace, sms=[min(sms)])
+        steps = len(trace)
+    edges = error.edges if isinstance(error, DeadlockError) else []
+    header |= {
+        "title": "",
+        "views": None,
+        "fault": {
+            "type": type(error).__name__,
+            **{
+                k: getattr(error, k) for k in ("what", "who", "where", "rule", "remedy")
+            },
+            "edges": [list(edge) for edge in edges],
+            "tmem": _tmem_place(error),
+        },
+    }
+    return Player(
+        header,
+        payload,
+        steps=steps,
+        step=max(0, steps - 1),
+        view="fault",
+        text=lambda _: str(error),
+    )
+
+
+def _tmem_place(error: HardwareFault) -> Header | None:
+    """Find the TMEM address that the fault names."""
+    found = re.search(r"lane (\d+)\D+column (\d+)", error.where)
+    if found:
+        return {"lane": int(found[1]), "column": int(found[2])}
+    address = re.search(r"taddr (0x[0-9a-f]+)", error.where)
+    if not address:
+        return None
+    lane, column = divmod(int(address[1], 16), 1 << 16)
+    return {"lane": min(lane, 127), "column": min(column, 511)}
+
+
+def known_views() -> list[str]:
+    """Names of all views, with and without a trace."""
+    return [key[5:] for key in strings() if key.startswith("view.")]
