@@ -33,6 +33,7 @@ from fp4ref.doctor import doctor as diagnose
 from fp4ref.errors import Fp4refError, InputError
 from fp4ref.frames import FRAMES, Frame, FrameKind, derive, frame, resolve, show
 from fp4ref.trace import FILE_SUFFIX, Trace
+from fp4ref.viz import play
 from fp4ref.walk import load_problem, make_config, random_problem, walk
 
 app = typer.Typer(
@@ -127,6 +128,10 @@ def walk_command(
     svg: Annotated[
         Path | None, typer.Option(help="Also write the report as a picture.")
     ] = None,
+    player: Annotated[
+        Path | None,
+        typer.Option(help="Also write a web page to step through the trace."),
+    ] = None,
     force: Annotated[bool, typer.Option(help="Overwrite files.")] = False,
     as_json: Json = False,
 ) -> None:
@@ -137,7 +142,7 @@ def walk_command(
             raise InputError("give a file or --size, not both")
         path = _trace_path(trace)
         _check_writable(path, force)
-        for extra in (perfetto, svg):
+        for extra in (perfetto, svg, player):
             if extra:
                 _check_writable(extra, force)
         if size:
@@ -151,7 +156,7 @@ def walk_command(
             hint = "give a tile as m,n, for example 5,0"
             chosen = [tuple(_integers(t, ",", (2, 3), hint)) for t in tiles]
         with _progress(console) as report_progress:
-            report, run = walk(
+            report, run, beside = walk(
                 problem,
                 config=make_config(output, example),
                 sms=sms,
@@ -168,6 +173,9 @@ def walk_command(
             perfetto.write_text(json.dumps(run.trace.to_perfetto()))
         if svg:
             svg.write_text(walk_report.to_svg(report, run.trace))
+        if player:
+            shown = play(run, beside, title=f"fp4ref walk: {problem.title}")
+            player.write_text(shown.page(), "utf-8")
     if as_json:
         _print_json(report.to_dict())
     else:

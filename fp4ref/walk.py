@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -222,6 +222,14 @@ class WalkReport:
         return asdict(self) | {"ok": self.ok}
 
 
+class Walk(NamedTuple):
+    """A walk's report, the emulator's run, and the kernel's; None if it did not run."""
+
+    report: WalkReport
+    run: Run
+    kernel: Run | None
+
+
 def walk(
     problem: Problem,
     *,
@@ -231,7 +239,7 @@ def walk(
     schedule: str | int = "eager",
     kernel: bool = True,
     progress: Progress | None = None,
-) -> tuple[WalkReport, Run]:
+) -> Walk:
     """Quantise, run the kernel frame by frame, and check the result.
 
     With `kernel` the compiled CUDA kernel runs too, on the same machine, and every
@@ -266,7 +274,7 @@ def walk(
         progress=progress,
     )
     lap("emulate")
-    beside = None
+    beside = theirs = None
     if kernel:
         theirs = run(
             qa,
@@ -323,7 +331,7 @@ def walk(
         seconds,
         beside,
     )
-    return report, result
+    return Walk(report, result, theirs)
 
 
 def _bits(values: NDArray[Any]) -> NDArray[Any]:

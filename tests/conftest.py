@@ -1,10 +1,13 @@
-"""conftest: the rotating seed, and plain asserts in the shared test modules."""
+"""conftest: the rotating seed, the browser, plain asserts in shared test modules."""
 
 from __future__ import annotations
 
 import datetime
 import os
+from collections.abc import Iterator
+from typing import Any
 
+import browser
 import pytest
 
 pytest.register_assert_rewrite("raw_bits", "wide_operands")
@@ -17,3 +20,12 @@ def rotating_seed() -> int:
     seed = int(os.environ.get("FP4REF_SEED", today))
     print(f"repeat with FP4REF_SEED={seed}")
     return seed
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Any]:
+    """A real browser; skipped, with the reason, where there is none."""
+    if reason := browser.why_not():
+        pytest.skip(reason)
+    with browser.launch() as running:
+        yield running

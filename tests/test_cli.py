@@ -128,6 +128,14 @@ def test_the_perfetto_file_has_every_event(cli) -> None:
     assert Path("p.svg").read_text().startswith("<svg")
 
 
+def test_the_player_page_needs_nothing_else(cli) -> None:
+    assert cli(*SMALL, "--player", "p.html").exit_code == 0
+    page = Path("p.html").read_text("utf-8")
+    assert page.startswith("<!doctype html>")
+    assert "fp4ref-fallback" in page
+    assert cli(*SMALL, "--player", "p.html").exit_code == 2
+
+
 def test_frames_lists_and_explains(cli) -> None:
     cli("walk", "--size", "128x128x256", "--example", "72b")
     listed = json.loads(cli("frames", "--json").stdout)

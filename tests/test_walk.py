@@ -29,14 +29,14 @@ def test_the_default_input_is_the_layer_of_a_real_transformer() -> None:
 
 
 def test_the_real_layer_has_the_error_that_was_found_for_it(real_walk) -> None:
-    report, _ = real_walk
+    report, *_ = real_walk
     assert round(report.quantisation_error["x and w"], 4) == 0.0267
     assert round(report.quantisation_error["x only"], 4) == 0.0196
     assert round(report.quantisation_error["w only"], 4) == 0.0227
 
 
 def test_every_bit_and_the_bound_hold(real_walk) -> None:
-    report, run = real_walk
+    report, run, _ = real_walk
     assert report.ok
     assert report.bits_equal == report.bits_compared == 256 * 384
     assert 0 < report.bound_ratio <= 1
@@ -44,7 +44,7 @@ def test_every_bit_and_the_bound_hold(real_walk) -> None:
 
 
 def test_the_counts_follow_from_the_sizes(real_walk) -> None:
-    report, _ = real_walk
+    report, *_ = real_walk
     tiles, k_tiles, stage_bytes, stages = 6, 6, 36_864, 5
     m = report.machine
     assert report.tiles_run == report.tiles_in_all == tiles
@@ -83,7 +83,7 @@ def test_a_kernel_that_differs_is_reported(monkeypatch: pytest.MonkeyPatch) -> N
         right(warp, tensor_map, coords, src)
 
     monkeypatch.setattr(tma, "store", wrong)
-    report, run = walk(random_problem(40, 128, 64))
+    report, run, _ = walk(random_problem(40, 128, 64))
     assert not report.ok
     assert report.bits_equal == report.bits_compared
     assert report.kernel.first_difference.startswith("D at m 0")
@@ -109,7 +109,7 @@ def test_a_card_with_tcgen05_runs_the_kernel_too(
 
     monkeypatch.setattr(module, "find_gpu", lambda: Gpu("B200", (10, 0), "1.0"))
     monkeypatch.setattr(module, "run", run_anywhere)
-    report, run = walk(random_problem(20, 24, 64))
+    report, run, _ = walk(random_problem(20, 24, 64))
     assert report.ok is not bool(wrong_bits)
     out = io.StringIO()
     walk_report.render(report, run.trace, Console(file=out, width=100))
@@ -129,7 +129,7 @@ def test_a_wrong_result_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
         return want
 
     monkeypatch.setattr(module, "expected", off_by_one_bit)
-    report, run = walk(problem)
+    report, run, _ = walk(problem)
     assert not report.ok
     assert report.bits_equal == report.bits_compared - 1
     out = io.StringIO()
@@ -138,7 +138,7 @@ def test_a_wrong_result_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_part_of_a_big_problem_is_checked_alone() -> None:
-    report, run = walk(random_problem(400, 300, 96), tiles=[(2, 1)])
+    report, run, _ = walk(random_problem(400, 300, 96), tiles=[(2, 1)])
     assert report.ok
     assert (report.tiles_run, report.tiles_in_all) == (1, 12)
     assert report.bits_compared == 128 * 128
@@ -147,26 +147,26 @@ def test_a_part_of_a_big_problem_is_checked_alone() -> None:
 
 
 def test_a_quantised_output_is_checked_with_its_scales() -> None:
-    report, _ = walk(random_problem(130, 48, 64), config=make_config("nvfp4"))
+    report, *_ = walk(random_problem(130, 48, 64), config=make_config("nvfp4"))
     assert report.ok
     assert report.bits_compared == 130 * 48 + 130 * 3
 
 
 @pytest.mark.parametrize("name", ["f32", "bf16", "f16", "nvfp4"])
 def test_every_output_walks(name: str) -> None:
-    report, _ = walk(random_problem(20, 40, 32), config=make_config(name))
+    report, *_ = walk(random_problem(20, 40, 32), config=make_config(name))
     assert report.ok
 
 
 def test_example_72b_walks() -> None:
     problem = random_problem(128, 128, 2048)
-    report, _ = walk(problem, config=make_config("f32", "72b"))
+    report, *_ = walk(problem, config=make_config("f32", "72b"))
     assert report.ok
     assert report.frames_seen == report.frames_expected
 
 
 def test_the_report_fits_a_narrow_terminal_and_has_all_parts(real_walk) -> None:
-    report, run = real_walk
+    report, run, _ = real_walk
     out = io.StringIO()
     walk_report.render(report, run.trace, Console(file=out, width=80))
     text = out.getvalue()
@@ -177,7 +177,7 @@ def test_the_report_fits_a_narrow_terminal_and_has_all_parts(real_walk) -> None:
 
 
 def test_the_picture_loads_nothing_from_outside(real_walk) -> None:
-    report, run = real_walk
+    report, run, _ = real_walk
     svg = walk_report.to_svg(report, run.trace)
     assert svg.startswith("<svg")
     assert "url(" not in svg.replace("url(#", "")

@@ -101,6 +101,7 @@ class Player:
         view: str,
         text: Callable[[int], str],
     ) -> None:
+        self.title = str(header.get("title", ""))
         self._packet = pack({**header, "strings": strings()}, payload)
         self._steps = steps
         self._text = text
@@ -191,6 +192,15 @@ const model = {{
 const player = await import("data:text/javascript;base64,{script}");
 await player.default.render({{model, el: document.getElementById("{name}")}});
 </script>"""
+
+    def page(self) -> str:
+        """Return a whole HTML page with this player; it opens from a file."""
+        return (
+            '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+            '<meta name="viewport" content="width=device-width">'
+            f"<title>{html.escape(self.title or 'fp4ref')}</title></head>"
+            f"<body><main>{self.static_html()}</main></body></html>"
+        )
 
     def _repr_mimebundle_(self, **_: Any) -> Any:
         plain = {"text/plain": self.text()}

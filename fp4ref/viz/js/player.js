@@ -220,6 +220,7 @@ async function render({ model, el }) {
     dragging = +e.target.dataset.drag;
     $(".fp4ref-picture").setPointerCapture(e.pointerId);
     ui[view.id].element = dragging;
+    root.focus({ preventScroll: true });
     e.preventDefault();
   });
   $(".fp4ref-picture").addEventListener("pointermove", (e) => {

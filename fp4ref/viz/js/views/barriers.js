@@ -32,7 +32,7 @@ const barriersView = {
     if (step === m.length - 1)
       for (const [waiter, on] of m.header.fault?.edges ?? []) {
         const id = m.barriers.findIndex((b) => on.includes(b.label) && on.includes(b.space.replace("smem", "")) || on.includes(b.label));
-        if (id >= 0) add(id, { agent: waiter, since: step, line: "", stuck: true });
+        if (id >= 0) add(id, { agent: waiter.split(" at ")[0].split(") ").at(-1), since: step, line: waiter.split(" at ")[1] ?? "", stuck: true });
       }
     return found;
   },

@@ -10,20 +10,28 @@ const faultView = {
     for (const k of ["who", "where", "rule", "remedy"]) if (f[k]) { for (const l of wrap(`${T(`fault.${k}`)}: ${f[k]}`, width)) { y += 17; out += text(0, y, l, "small"); } }
     if (f.edges.length) {
       y += 24; out += text(0, y, T("fault.graph"), "strong");
-      const w = Math.min(250, (width - 60) / 2), x2 = width - w - 1, barriers = [...new Set(f.edges.map((e) => e[1]))], waiters = [...new Set(f.edges.map((e) => e[0]))], row = 44;
-      const top = y + 10, yw = (i) => top + i * row, yb = (i) => top + i * row;
-      const lineOf = (s) => fit(s, w - 10, 10);
-      waiters.forEach((n, i) => { out += box(id, "wait", 1, yw(i), w, 34, { "data-tip": n }) + rect(4, yw(i) + 9, w - 6, 16, "plate") + text(6, yw(i) + 21, lineOf(n), "tiny"); });
-      barriers.forEach((n, i) => { out += rect(x2, yb(i), w, 34, "card stuck", { "data-tip": n }) + text(x2 + 6, yb(i) + 21, lineOf(n), "tiny"); });
-      f.edges.forEach(([a, b, by]) => {
-        const from = yw(waiters.indexOf(a)) + 12, to = yb(barriers.indexOf(b)) + 12;
-        out += lineTo(w + 1, from, x2 - 8, to, "arrow", { "data-tip": T("fault.edge", { a, b, by }) }) + `<path d="M${x2 - 8} ${to - 4}L${x2} ${to}L${x2 - 8} ${to + 4}Z" class="arrowhead"/>`;
-        const back = waiters.findIndex((n) => by.includes(n));
-        if (back >= 0) out += lineTo(x2, yb(barriers.indexOf(b)) + 24, w + 8, yw(back) + 26, "arrow back", { "data-tip": T("fault.by", { b, by }) });
+      const narrow = width < 620, row = 56, h = 46, w1 = narrow ? width * 0.36 : 190, w2 = narrow ? width * 0.5 : 430, x2 = width - w2 - 1, top = y + 12;
+      const waiters = [...new Set(f.edges.map((e) => e[0]))], barriers = [...new Map(f.edges.map((e) => [e[1], e[2]])).entries()];
+      const y1 = (i) => top + i * row, who = (name) => name.split(" at ")[0];
+      waiters.forEach((name, i) => {
+        const [agent, place] = name.split(" at ");
+        out += box(id, "wait", 1, y1(i), w1, h, { "data-tip": name }) + rect(5, y1(i) + 5, w1 - 10, h - 10, "plate");
+        out += text(9, y1(i) + 20, fit(agent, w1 - 16, 12), "strong") + text(9, y1(i) + 35, fit((place ?? "").split("/").at(-1), w1 - 16), "small");
       });
-      y = top + Math.max(waiters.length, barriers.length) * row;
-      out += text(0, y + 8, fit(T("fault.legend"), width), "tiny");
-      y += 12;
+      barriers.forEach(([on, by], i) => {
+        const parts = /\((.+?)\) (.+)$/.exec(on) ?? [on, on, ""];
+        out += rect(x2, y1(i), w2, h, "card stuck", { "data-tip": on });
+        out += text(x2 + 7, y1(i) + 15, fit(parts[1], w2 - 12, 12), "strong") + text(x2 + 7, y1(i) + 28, fit(parts[2], w2 - 12, 10.4), "tiny") + text(x2 + 7, y1(i) + 41, fit(`${T("col.releasedby")}: ${by}`, w2 - 12, 10.4), "tiny");
+        waiters.forEach((name, k) => {
+          if (by.split(", cta").some((part, n) => (n ? `cta${part}` : part) === who(name))) out += lineTo(x2, y1(i) + 36, w1 + 2, y1(k) + 34, "arrow back", { "data-tip": T("fault.by", { b: parts[1], by: who(name) }) });
+        });
+      });
+      for (const [a, b, by] of f.edges) {
+        const from = y1(waiters.indexOf(a)) + 16, to = y1(barriers.findIndex(([on]) => on === b)) + 16;
+        out += lineTo(w1 + 1, from, x2 - 8, to, "arrow", { "data-tip": T("fault.edge", { a: who(a), b, by }) }) + `<path d="M${x2 - 8} ${to - 4}L${x2} ${to}L${x2 - 8} ${to + 4}Z" class="arrowhead"/>`;
+      }
+      y = top + Math.max(waiters.length, barriers.length) * row + 8;
+      for (const words of wrap(T("fault.legend"), width)) { out += text(0, y, words, "small"); y += 14; }
     }
     return { svg: out, width, height: y + 10 };
   },

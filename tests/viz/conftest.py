@@ -1,0 +1,60 @@
+"""conftest: small runs, and the default walk, shown in a real browser."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from browser import local_page
+
+import fp4ref
+from fp4ref import viz
+from fp4ref.walk import load_problem
+
+
+@pytest.fixture(scope="session")
+def small() -> fp4ref.Run:
+    """One tile, two k-tiles, values of widely different scale."""
+    rng = np.random.default_rng(3)
+    scale = np.exp2(rng.integers(-9, 10, (128, 1))).astype(np.float32)
+    x = rng.standard_normal((128, 512), np.float32) * scale
+    w = rng.standard_normal((128, 512), np.float32)
+    return fp4ref.run(fp4ref.quantize(x), fp4ref.quantize(w))
+
+
+@pytest.fixture(scope="session")
+def walk_runs() -> tuple[fp4ref.Run, fp4ref.Run]:
+    """The default walk on the emulator and as compiled PTX."""
+    problem = load_problem()
+    qa = fp4ref.quantize(problem.x, global_scale="auto")
+    qb = fp4ref.quantize(problem.w, global_scale="auto")
+    return fp4ref.run(qa, qb), fp4ref.run(qa, qb, backend="ptx")
+
+
+Opener = Callable[..., Any]
+
+
+@pytest.fixture
+def open_players(chromium: Any, tmp_path: Path) -> Iterator[Opener]:
+    """Write players to a file and open it; outside requests and errors fail."""
+    managers = []
+
+    def opened(*players: viz.Player, query: str = "", **options: Any) -> Any:
+        path = tmp_path / "page.html"
+        first, *others = players
+        more = "".join(p.static_html() for p in others)
+        path.write_text(first.page().replace("</main>", f"{more}</main>"), "utf-8")
+        manager = local_page(chromium, **options)
+        page = manager.__enter__()
+        managers.append(manager)
+        page.goto(path.as_uri() + query)
+        if options.get("java_script_enabled", True):
+            page.locator(".fp4ref-picture svg").nth(len(players) - 1).wait_for()
+        return page
+
+    yield opened
+    for manager in managers:
+        manager.__exit__(None, None, None)

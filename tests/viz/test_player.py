@@ -1,0 +1,127 @@
+"""test_player: the Python side: steps, views, text, static HTML, named refusals."""
+
+from __future__ import annotations
+
+import re
+from importlib import resources
+
+import numpy as np
+import pytest
+
+import fp4ref
+from fp4ref import viz
+from fp4ref.errors import InputError, MisalignedAddress
+from fp4ref.viz.player import PARTS, esm, strings
+
+
+def test_the_script_imports_nothing() -> None:
+    assert not re.search(
+        r"^\s*import\b|\bfetch\(|https?://(?!www\.w3\.org)", esm(), re.M
+    )
+
+
+def test_every_file_of_the_script_is_used() -> None:
+    folder = resources.files("fp4ref.viz") / "js"
+    found = {f"{p.name[:-3]}" for p in folder.iterdir() if p.name.endswith(".js")}
+    found |= {f"views/{p.name[:-3]}" for p in (folder / "views").iterdir()}
+    assert found == set(PARTS)
+
+
+def test_every_sentence_is_in_the_file_and_used() -> None:
+    """All strings in one file: a key that is missing or idle is an error."""
+    script = esm()
+    keys = set(re.findall(r'T\("([\w.]+)"', script)) | set(
+        re.findall(
+            r'"((?:col|mma|timeline|barriers|smem|tmem|tiles|scales|sides)\.\w+)"',
+            script,
+        )
+    )
+    built = {
+        re.escape(k).replace(r"\$", "") for k in re.findall(r"T\(`([\w.]+)\$\{", script)
+    }
+    assert keys <= set(strings())
+    idle = {
+        k
+        for k in strings()
+        if k not in keys and not any(k.startswith(b.replace("\\", "")) for b in built)
+    }
+    quoted = {k for k in idle if f'"{k}"' in script}
+    assert idle - quoted == set()
+
+
+def test_step_and_view_can_be_set(small: fp4ref.Run) -> None:
+    player = viz.play(small, view="tmem", step=4)
+    assert (player.step, player.view) == (4, "tmem")
+    player.step, player.view = 9, "smem"
+    assert (player.step, player.view) == (9, "smem")
+    assert player.text().startswith("Step 9 of")
+
+
+def test_the_widget_shares_step_and_view(small: fp4ref.Run) -> None:
+    pytest.importorskip("anywidget", reason="anywidget is in the extra 'lab'")
+    player = viz.play(small, step=4)
+    widget = player.widget()
+    widget.step = 11
+    assert player.step == 11
+    player.view = "barriers"
+    assert widget.view == "barriers"
+    data, _ = player._repr_mimebundle_()
+    assert "application/vnd.jupyter.widget-view+json" in data
+    assert "fp4ref-fallback" in data["text/html"]
+
+
+def test_static_html_is_whole(
+    small: fp4ref.Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FP4REF_STATIC", "1")
+    data = viz.play(small)._repr_mimebundle_()
+    assert set(data) == {"text/html", "text/plain"}
+    page = data["text/html"]
+    assert "fp4ref-fallback" in page
+    assert "<script src" not in page
+    assert "http://" not in page.replace("http://www.w3.org", "")
+
+
+def test_the_same_player_twice_has_two_names(small: fp4ref.Run) -> None:
+    player = viz.play(small)
+    names = {re.search(r'<div id="([^"]+)"', player.static_html())[1] for _ in "ab"}  # type: ignore[index]
+    assert len(names) == 2
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda run: viz.play(run, step=10**6), "has steps 0 to"),
+        (lambda run: viz.play(run, view="nothing"), "there is timeline"),
+        (lambda run: viz.play(run, view="sides"), "needs the kernel's run"),
+        (lambda run: viz.play(3), "cannot be played"),
+        (lambda run: viz.play(run, sms=[9]), "SM 9 did nothing"),
+        (lambda run: viz.quantiser([1.0] * 15), "15 values"),
+        (lambda run: viz.quantiser([np.nan] * 16), "finite"),
+        (lambda run: viz.quantiser(format="int4"), "there is nvfp4"),
+        (lambda run: viz.swizzle("256B"), "there is none"),
+        (lambda run: viz.scale_journey(64, 64), "a stage holds"),
+        (lambda run: viz.microscope([0], [0], [0], [0]), "need 64"),
+        (lambda run: viz.fault(ValueError("x")), "no hardware fault"),
+    ],
+)
+def test_bad_input_is_named(small: fp4ref.Run, call, words: str) -> None:  # type: ignore[no-untyped-def]
+    with pytest.raises(InputError, match=words):
+        call(small)
+
+
+def test_a_run_without_a_trace_is_refused() -> None:
+    q = fp4ref.quantize(np.ones((128, 256), np.float32))
+    with pytest.raises(InputError, match="has no trace"):
+        viz.play(fp4ref.run(q, q, trace=False))
+
+
+def test_a_fault_without_a_trace_is_text() -> None:
+    error = MisalignedAddress("what", where="taddr 0x00200005", rule="r", remedy="m")
+    assert viz.fault(error).text() == str(error)
+
+
+def test_the_text_of_the_microscope_is_the_models_result() -> None:
+    one = np.full(64, 2, np.uint8)  # E2M1 1.0
+    scale = np.full(4, 0x38, np.uint8)  # UE4M3 1.0
+    assert "D 64.5 (0x42810000)" in viz.microscope(one, one, scale, scale, 0.5).text()
