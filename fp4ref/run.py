@@ -148,7 +148,9 @@ def run(
             meta["kernel"] = f"nvfp4_gemm, {launch_ptx(problem, chosen).origin}"
         elif backend == "device":
             if chosen is not None:
-                raise InputError("backend 'device' runs the whole grid; leave out tiles")
+                raise InputError(
+                    "backend 'device' runs the whole grid; leave out tiles"
+                )
             meta["kernel"] = f"nvfp4_gemm, {launch_device(problem)}"
             recorder = None
         else:
