@@ -79,8 +79,10 @@ def _check(warp: Warp, m: TensorMap, coords: Sequence[int], smem: int) -> None:
             f"coordinates {tuple(coords)}: the first is {m.data_type.bits}-bit element "
             f"{coords[0]}",
             who=warp.who,
+            where=f"tensor map of {m.data_type.name}, dimensions {tuple(m.dims)}",
             rule=f"a box row starts on a multiple of {CHUNK} bytes; an H200 ends "
-            "anything else with an illegal instruction",
+            "anything else with an illegal instruction (measured with types of 8 bits "
+            "and more, carried over to 4)",
             remedy=f"step by multiples of {8 * CHUNK // m.data_type.bits} elements",
         )
     if smem % SMEM_ALIGNMENT:

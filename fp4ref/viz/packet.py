@@ -118,7 +118,7 @@ def trace_packet(
         "columns": columns,
         "tables": tables,
         "checksums": writer.checksums,
-        "maps": _maps(config) if config else {},
+        "maps": memory_maps(config) if config else {},
         "frames": {
             id: FRAMES[id].title
             for id in sorted({f for e in trace for f in e.frames})
@@ -268,7 +268,7 @@ def config_of(trace: Trace) -> GemmConfig | None:
     return GemmConfig(**settings)
 
 
-def _maps(config: GemmConfig) -> Header:
+def memory_maps(config: GemmConfig) -> Header:
     """Say what lies where in shared memory and in TMEM."""
     smem, stages = config.smem, config.mainloop_stages
     parts: list[tuple[str, int, int, int]] = [

@@ -88,7 +88,7 @@ class Player:
     view
         The view shown first.
     text
-        Called with a step, gives the text twin.
+        Called with a step and a view, gives the text twin.
     """
 
     def __init__(
@@ -99,7 +99,7 @@ class Player:
         steps: int = 0,
         step: int = 0,
         view: str,
-        text: Callable[[int], str],
+        text: Callable[[int, str], str],
     ) -> None:
         self.title = str(header.get("title", ""))
         self._packet = pack({**header, "strings": strings()}, payload)
@@ -147,7 +147,7 @@ class Player:
 
     def text(self) -> str:
         """Return the text twin: what is shown, in words."""
-        return self._text(self.step)
+        return self._text(self.step, self.view)
 
     def widget(self) -> StepPlayer:
         """Return the live widget; one for all displays of this player."""

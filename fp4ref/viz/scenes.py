@@ -106,7 +106,7 @@ def play(
         steps=len(trace),
         step=step,
         view=view,
-        text=lambda at: step_text(trace, at),
+        text=lambda at, name: step_text(trace, at, name),
     )
 
 
@@ -218,7 +218,7 @@ def scale_journey(rows: int = 128, k: int = 256) -> Player:
     places = scale_places(rows, k, k)
     header: Header = {"title": "The journey of a scale", "scales": {"SFA": places}}
 
-    def text(_: int) -> str:
+    def text(_: int, __: str) -> str:
         columns = ["row", "group", "global", "shared", "lane", "column", "byte"]
         names = ("gmem", "smem", "lane", "column", "byte")
         cells = [
@@ -261,7 +261,7 @@ def swizzle(mode: str = "128B") -> Player:
         "swizzle": {"mode": mode, "modes": modes},
     }
 
-    def text(_: int) -> str:
+    def text(_: int, __: str) -> str:
         chosen = modes[mode]
         columns = ["row", *(f"chunk {c}" for c in range(len(chosen["address"][0])))]
         rows = [[i, *map(hex, row)] for i, row in enumerate(chosen["address"])]
@@ -314,7 +314,7 @@ def quantiser(
         },
     }
 
-    def text(_: int) -> str:
+    def text(_: int, __: str) -> str:
         rows = [
             [i, f"{z:g}", f"{c:#x}", f"{decode_e2m1(c):g}", f"{b / global_scale:g}"]
             for i, (z, c, b) in enumerate(zip(block, codes, back, strict=True))
@@ -378,7 +378,7 @@ def microscope(
         },
     }
 
-    def text(_: int) -> str:
+    def text(_: int, __: str) -> str:
         x, y = (decode_e2m1(v).reshape(4, 16) for v in parts[:2])
         rows = [
             [
@@ -439,7 +439,7 @@ def fault(error: HardwareFault) -> Player:
         steps=steps,
         step=max(0, steps - 1),
         view="fault",
-        text=lambda _: str(error),
+        text=lambda _, __: str(error),
     )
 
 

@@ -6,15 +6,24 @@ terminal and a test read.
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
+import numpy as np
+
+from fp4ref.compare import LANE_NBYTES
 from fp4ref.frames import FRAMES
+from fp4ref.hardware.tmem import LANES
 from fp4ref.side_by_side import line
-from fp4ref.trace import Barrier, Event, Trace
+from fp4ref.trace import Barrier, Event, Range, Trace
+from fp4ref.viz.packet import config_of, memory_maps
+
+_ADDRESSES = re.compile(r"desc|taddr|tmem|mbar|smem|address|dst|response|mask")
+"""Operands that are read as hexadecimal numbers."""
 
 
-def step_text(trace: Trace, step: int) -> str:
-    """Say what happened at a step, and how the barriers stand after it."""
+def step_text(trace: Trace, step: int, view: str = "timeline") -> str:
+    """Say what happened at a step, and what the view shows after it."""
     event = trace.events[step]
     lines = [
         f"Step {step} of {len(trace) - 1}: SM {event.sm}, CTA {event.cta}, "
@@ -25,7 +34,8 @@ def step_text(trace: Trace, step: int) -> str:
     for e in waits:
         what = "in flight" if e.kind == "land" else "waiting"
         lines.append(f"  SM {e.sm} {e.agent}: {e.operation} {what} since {e.issued}")
-    lines += [f"  {text}" for text in barrier_texts(trace, step)]
+    shown = tmem_texts if view in ("tmem", "mma", "scales") else barrier_texts
+    lines += [f"  {text}" for text in shown(trace, step)]
     return "\n".join(lines)
 
 
@@ -38,12 +48,19 @@ def _details(event: Event) -> list[str]:
     if event.source:
         lines.append(f"  {line(event.source)}")
     if event.operands:
-        shown = ", ".join(f"{k} {v}" for k, v in event.operands.items())
+        shown = ", ".join(f"{k} {_operand(k, v)}" for k, v in event.operands.items())
         lines.append(f"  operands: {shown}")
     for verb, ranges in (("reads", event.reads), ("writes", event.writes)):
         for r in ranges:
             lines.append(f"  {verb} {r.size:,} bytes of {r.space} at {r.start:#x}")
     return lines
+
+
+def _operand(name: str, value: Any) -> str:
+    """Return an operand as a reader of PTX expects it."""
+    if _ADDRESSES.search(name) and isinstance(value, int):
+        return f"{value:#x}"
+    return str(value)
 
 
 def barrier_texts(trace: Trace, step: int) -> list[str]:
@@ -53,10 +70,35 @@ def barrier_texts(trace: Trace, step: int) -> list[str]:
         for change in event.barrier:
             last[change.space, change.address] = change
     return [
-        f"{b.space} {b.label}: phase {b.after[0]}, {b.after[1]} arrivals left, "
-        f"{b.after[2]} bytes left"
+        f"{b.space} {b.label}: phase {b.after[0]}, {b.after[1]} "
+        f"arrival{'s' * (b.after[1] != 1)} left, {b.after[2]} bytes left"
         for b in last.values()
     ]
+
+
+def tmem_texts(trace: Trace, step: int) -> list[str]:
+    """Say what each part of each TMEM holds after `step`: first word, words written."""
+    config = config_of(trace)
+    if config is None:
+        return []
+    state, texts = trace.at(step), []
+    for space in sorted(s for s in trace.images if s.startswith("tmem")):
+        for part in memory_maps(config)["tmem"]:
+            where = Range(
+                space, 4 * part["column"], 4 * part["columns"], LANES, LANE_NBYTES
+            )
+            cells = state.read(where)
+            written = state.written[space].reshape(LANES, LANE_NBYTES)
+            first, last = where.start, where.start + where.nbytes
+            count = int(written[:, first:last].sum()) // 4
+            word = int(cells[0, :4].copy().view(np.uint32)[0])
+            texts.append(
+                f"{space} {part['name']}, columns {part['column']} to "
+                f"{part['column'] + part['columns'] - 1}: {count:,} of "
+                f"{where.size // 4:,} words written"
+                + (f", first word {word:#010x}" if written[0, first] else "")
+            )
+    return texts
 
 
 def table_text(head: str, columns: list[str], rows: list[list[Any]]) -> str:

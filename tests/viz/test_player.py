@@ -125,3 +125,15 @@ def test_the_text_of_the_microscope_is_the_models_result() -> None:
     one = np.full(64, 2, np.uint8)  # E2M1 1.0
     scale = np.full(4, 0x38, np.uint8)  # UE4M3 1.0
     assert "D 64.5 (0x42810000)" in viz.microscope(one, one, scale, scale, 0.5).text()
+
+
+def test_the_text_follows_the_view(small: fp4ref.Run) -> None:
+    assert small.trace is not None
+    mma = [e.step for e in small.trace if e.operation == "tcgen05.mma"][-1]
+    player = viz.play(small, step=mma, view="tmem")
+    assert "tmem0 D 0, columns 0 to 127: 16,384 of 16,384 words" in player.text()
+    a_desc = small.trace.events[mma].operands["a_desc"]
+    assert f"a_desc {a_desc:#x}" in player.text()
+    player.view = "barriers"
+    assert "mainloop.full[0]: phase" in player.text()
+    assert "D 0, columns" not in player.text()

@@ -8,7 +8,7 @@ const scalesView = {
     return [
       { id: "operand", label: T("scales.operand"), type: "select", value: Object.keys(s)[0], options: Object.keys(s).map((k) => [k, k]) },
       { id: "row", label: T("scales.row"), type: "number", value: Math.min(37, first.rows - 1), min: 0, max: first.rows - 1 },
-      { id: "group", label: T("scales.group"), type: "number", value: Math.min(6, first.groups - 1), min: 0, max: first.groups - 1 },
+      { id: "group", label: T("scales.group"), type: "number", value: Math.min(10, first.groups - 1), min: 0, max: first.groups - 1 },
       ...(m.length ? [{ id: "stage", label: T("smem.stage"), type: "select", value: "auto", options: [["auto", T("scales.auto")], ...Array.from({ length: smemView.stages(m) }, (_, i) => [String(i), String(i)])] }] : []),
     ];
   },

@@ -26,7 +26,7 @@ const sidesView = {
     out += rect((i / pairs.length) * width - 1, -1, Math.max(3, strip + 2), 14, "frame");
     out += text(0, 30, fit(T("sides.pair", { i: i + 1, of: pairs.length, key: p.key, frame: p.frame || "-" }), width, 12), "strong");
     const column = (x, y, title, place, line, bytes) => {
-      out += text(x, y, fit(`${title}  ${place}`, w), "small") + rect(x, y + 5, w, 24, "lane") + text(x + 6, y + 21, fit(line || T("sides.absent"), w - 10, 12), "code");
+      out += text(x, y, fit(`${title}  ${place}`, w), "small") + rect(x, y + 5, w, 24, "lane") + text(x + 6, y + 21, fit(line || T("sides.absent"), w - 10, 12.6), "code");
       bytes.forEach((v, k) => {
         const per = Math.max(4, Math.floor(w / 24)), cx = x + (k % per) * 24, cy = y + 36 + Math.floor(k / per) * 18, other = (bytes === p.mine ? p.theirs : p.mine)[k];
         out += rect(cx, cy, 22, 16, v === other ? "cell" : "cell illegal") + text(cx + 11, cy + 12, v === null ? "--" : hex2(v), "mid tiny");
