@@ -177,7 +177,7 @@ class MbarrierUnit:
             )
         if arrivals > state.pending:
             raise MbarrierFault(
-                f"{arrivals} arrivals, but {state.pending} are pending in phase "
+                f"arrival count {arrivals}, but {state.pending} pending in phase "
                 f"{state.phase}",
                 who=who,
                 where=self.smem.describe(address),

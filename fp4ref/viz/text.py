@@ -84,13 +84,11 @@ def tmem_texts(trace: Trace, step: int) -> list[str]:
     state, texts = trace.at(step), []
     for space in sorted(s for s in trace.images if s.startswith("tmem")):
         for part in memory_maps(config)["tmem"]:
-            where = Range(
-                space, 4 * part["column"], 4 * part["columns"], LANES, LANE_NBYTES
-            )
+            first, nbytes = 4 * part["column"], 4 * part["columns"]
+            where = Range(space, first, nbytes, LANES, LANE_NBYTES)
             cells = state.read(where)
             written = state.written[space].reshape(LANES, LANE_NBYTES)
-            first, last = where.start, where.start + where.nbytes
-            count = int(written[:, first:last].sum()) // 4
+            count = int(written[:, first : first + nbytes].sum()) // 4
             word = int(cells[0, :4].copy().view(np.uint32)[0])
             texts.append(
                 f"{space} {part['name']}, columns {part['column']} to "

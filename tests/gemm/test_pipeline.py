@@ -273,7 +273,7 @@ def test_a_producer_with_the_consumers_phase_deadlocks_at_once() -> None:
 
 def test_a_whole_warp_arriving_on_a_count_of_one_is_a_fault() -> None:
     """B29: 32 arrivals would flip the phase 32 times, and block the waiter."""
-    with pytest.raises(MbarrierFault, match="32 arrivals, but 1 are pending"):
+    with pytest.raises(MbarrierFault, match="arrival count 32, but 1 pending"):
         launch(
             lambda base: ring_at(base, 3, full=1), producer_of(1), consumer_of(1, [])
         )

@@ -83,7 +83,7 @@ def test_every_lane_arrives():
         mbarrier.init(warp, MBAR, 1)
         cp_async.mbarrier_arrive_noinc(warp, MBAR, 2)
 
-    with pytest.raises(MbarrierFault, match="2 arrivals, but 1 are pending"):
+    with pytest.raises(MbarrierFault, match="arrival count 2, but 1 pending"):
         launch(machine(), twice)
 
 

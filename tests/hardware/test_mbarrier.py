@@ -232,12 +232,12 @@ def test_parity_is_one_bit(parity):
 
 
 def test_b29_a_whole_warp_arrives_on_a_count_of_one():
-    with pytest.raises(MbarrierFault, match="32 arrivals, but 1 are pending"):
+    with pytest.raises(MbarrierFault, match="arrival count 32, but 1 pending"):
         states_of(lambda w: mbarrier.arrive(w, MBAR, 32))
 
 
 def test_arrivals_beyond_the_count_while_bytes_are_due():
-    with pytest.raises(MbarrierFault, match="1 arrivals, but 0 are pending"):
+    with pytest.raises(MbarrierFault, match="arrival count 1, but 0 pending"):
         states_of(
             lambda w: mbarrier.arrive_expect_tx(w, MBAR, 16),
             lambda w: mbarrier.arrive(w, MBAR),
