@@ -42,16 +42,19 @@ const tilesView = {
     return { kind: roles.has("warp0") ? "mma" : roles.has("warp2") ? "tma" : "clc", word: T(roles.has("warp0") ? "tiles.running" : roles.has("warp2") ? "tiles.loading" : "tiles.known"), sm };
   },
   answers(m, step, T) {
-    return this.works(m).filter((w) => w.agent === "warp1" && w.step <= step).map((w, i) => [String(w.step), `SM ${w.sm}`, `(${w.cta.join(", ")})`, w.valid ? T("tiles.got", { m: w.m, n: w.n }) : T("tiles.nothing")]);
+    const learned = this.works(m).filter((w) => w.agent === "warp1" && w.step <= step).map((w) => [w.step, `SM ${w.sm}`, `(${w.cta.join(", ")})`, w.valid ? T("tiles.got", { m: w.m, n: w.n }) : T("tiles.nothing")]);
+    const landed = m.cancels.filter((c) => c.step <= step).map((c) => [c.step, `SM ${c.sm}`, `(${c.event.cta.join(", ")})`, T(c.kind === "land" ? "tiles.landed" : "tiles.asked")]);
+    return [...learned, ...landed].sort((a, b) => a[0] - b[0]).map((r) => r.map(String));
   },
   draw({ m, step, width, T, id }) {
-    const g = this.grid(m), cell = Math.max(24, Math.min(96, (width - 40) / g.across)), high = Math.max(22, Math.min(54, cell));
+    const g = this.grid(m), cell = Math.max(24, Math.min(96, (width - 52) / g.across)), high = Math.max(22, Math.min(54, cell));
     let out = patternDefs(id) + text(0, 12, T("tiles.head", { m: g.m, n: g.n, across: g.across, down: g.down, tm: g.tm, tn: g.tn }), "small");
+    out += text(0, 28, "n ↓ m →", "tiny");
     for (let j = 0; j < g.down; j++) {
-      out += text(0, 44 + j * high, j, "small");
+      out += text(4, 52 + j * high, j, "small");
       for (let i = 0; i < g.across; i++) {
-        if (!j) out += text(28 + i * cell + cell / 2, 28, i, "mid small");
-        const s = this.state(m, step, i, j, T), x = 28 + i * cell, y = 32 + j * high;
+        if (!j) out += text(48 + i * cell + cell / 2, 28, i, "mid small");
+        const s = this.state(m, step, i, j, T), x = 48 + i * cell, y = 32 + j * high;
         out += box(id, s.kind, x + 1, y, cell - 2, high - 2, { "data-tip": T("tiles.tip", { m: i, n: j, word: s.word, sm: s.sm ?? "-" }) });
         if (s.sm !== null) out += rect(x + 4, y + 3, 34, 14, "plate") + text(x + 7, y + 13, `SM ${s.sm}`, "tiny");
         if (cell > 60) out += rect(x + 4, y + high - 20, cell - 10, 15, "plate") + text(x + 7, y + high - 9, fit(s.word, cell - 14, 10), "tiny");
@@ -60,7 +63,7 @@ const tilesView = {
     let y = 32 + g.down * high + 18;
     out += text(0, y, T("tiles.answers"), "strong");
     const rows = this.answers(m, step, T);
-    for (const r of rows.slice(-6)) { y += 16; out += text(0, y, fit(`${r[0]}: ${r[1]} CTA ${r[2]}: ${r[3]}`, width), "small"); }
+    for (const r of rows.slice(-8)) { y += 16; out += text(0, y, fit(`${r[0]}: ${r[1]} CTA ${r[2]}: ${r[3]}`, width), "small"); }
     return { svg: out, width, height: y + 8 };
   },
   twin({ m, step, T }) {
