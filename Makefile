@@ -7,9 +7,12 @@ BIN := .venv/bin
 endif
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: help walk test soak conformance bench clean
+.PHONY: help walk lab book class test soak conformance bench clean
 help:
 	@echo "make walk   a real matrix product through the kernel, every bit checked"
+	@echo "make lab    JupyterLab with the notebooks, from 00"
+	@echo "make book   the site, into book/_build/html; needs no network once set up"
+	@echo "make class  the notebooks without solutions, and a grader"
 	@echo "make test   formatting, types, import rules and all tests"
 	@echo "make soak   the long tests: thousands of seeds, shapes and bit flips"
 	@echo "make conformance  other people's kernels on the emulated SM; rewrites the table"
@@ -27,6 +30,16 @@ help:
 	@$(PIP) install --editable .
 	@touch $@
 
+.venv/lab: .venv/core pyproject.toml
+	@echo "setting up: installing JupyterLab"
+	@$(PIP) install --editable '.[lab]'
+	@touch $@
+
+.venv/book: .venv/core pyproject.toml
+	@echo "setting up: installing the book's tools"
+	@$(PIP) install --editable '.[book]'
+	@touch $@
+
 .venv/dev: .venv/core pyproject.toml
 	@echo "setting up: installing the test tools"
 	@$(PIP) install --editable '.[dev,cutlass,cuda]'
@@ -34,6 +47,9 @@ help:
 
 walk: .venv/core
 	@$(BIN)/fp4ref walk
+
+lab: .venv/lab
+	$(BIN)/python -m jupyterlab notebooks/00_start_here.ipynb
 
 test: .venv/dev
 	$(BIN)/ruff check .
@@ -52,6 +68,7 @@ conformance: .venv/dev
 
 bench: .venv/core
 	$(BIN)/python benchmarks/bench_emulator.py
+	$(BIN)/python benchmarks/bench_player.py
 
 clean:
 	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache

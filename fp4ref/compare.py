@@ -200,7 +200,11 @@ class Difference:
     def __str__(self) -> str:
         lines = [f"{self.key}: {self.coordinates}"]
         for name, value, event in zip("ab", self.values, self.events, strict=True):
-            at = f" (step {event.step}, {event.source})" if event else ""
+            at = (
+                f" (step {event.step}, {event.source or event.kernel_source})"
+                if event
+                else ""
+            )
             lines.append(f"  {name}: {value}{at}")
         return "\n".join(lines)
 

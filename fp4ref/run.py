@@ -46,6 +46,9 @@ class Run:
         Counts of operations, by PTX name.
     config
         What ran.
+    advisories
+        With ``ordering="shipped"``: what the run relied on and PTX does not promise,
+        and how often.
     """
 
     d: NDArray[Any]
@@ -55,6 +58,7 @@ class Run:
     stats: Mapping[str, int]
     config: GemmConfig
     meta: Mapping[str, Any] = field(default_factory=dict)
+    advisories: Mapping[str, int] = field(default_factory=dict)
 
     def state(self, step: int) -> State:
         """Memory just after event `step`; see `Trace.at`.
@@ -177,6 +181,7 @@ def run(
         dict(machine.stats),
         config,
         meta,
+        dict(machine.advisories),
     )
 
 

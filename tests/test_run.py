@@ -407,3 +407,12 @@ def test_a_bias_is_added_to_columns() -> None:
     zero = BlockScaled(a.codes & 8, a.scales)
     run = fp4ref.run(zero, b, bias=bias, config=GemmConfig(bias=True), trace=False)
     assert_bits_equal(run.d, np.tile(bias, (6, 1)))
+
+
+def test_a_shipped_run_lists_what_it_relied_on() -> None:
+    rng = np.random.default_rng(1)
+    q = fp4ref.quantize(rng.standard_normal((128, 1024)).astype(np.float32))
+    config = fp4ref.GemmConfig(scale_buffers=1)
+    shipped = fp4ref.run(q, q, config=config, ordering="shipped", schedule="late")
+    assert shipped.advisories
+    assert not fp4ref.run(q, q).advisories

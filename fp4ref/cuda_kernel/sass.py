@@ -103,7 +103,7 @@ def figures(cubin: bytes, listing: str | None = None) -> SassFigures:
     listing
         What `disassemble` made of it, if that is at hand.
     """
-    found = _Listing(disassemble(cubin) if listing is None else listing)
+    found = Listing(disassemble(cubin) if listing is None else listing)
     return SassFigures(
         _registers(cubin),
         sum(opcode(each) in ("STL", "LDL") for each in found.instructions),
@@ -138,7 +138,7 @@ def _registers(cubin: bytes) -> int:
     return most
 
 
-class _Listing:
+class Listing:
     """Instructions and labels of a listing."""
 
     def __init__(self, text: str) -> None:

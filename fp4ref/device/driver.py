@@ -106,7 +106,7 @@ def bindings() -> Any:
         raise DeviceError(f"cuda-python is not installed ({error})") from None
     except RuntimeError as error:
         # The bindings load libcuda at the first call; what they raise is theirs.
-        first = str(error).splitlines()[0] if str(error) else type(error).__name__
+        first = str(error).splitlines()[0].split(".")[0] if str(error) else "no reason"
         raise DeviceError(f"no NVIDIA driver is installed ({first})") from None
     if int(result[0]) != 0:
         raise DeviceError(f"the NVIDIA driver finds no GPU ({result[0].name})")

@@ -358,7 +358,7 @@ class Machine:
         for warp in warps:
             if warp.blocked:
                 on = warp.blocked.describe()
-                line = _suspended_line(warp, self._known_code)
+                line = warp.kernel_source or _suspended_line(warp, self._known_code)
                 edges.append((f"{warp.who} at {line}", on, warp.blocked.released_by()))
         return DeadlockError(
             f"{len(edges)} warps wait and nothing is in flight",

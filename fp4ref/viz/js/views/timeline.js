@@ -46,11 +46,12 @@ const timelineView = {
       out += text(0, y + 12, fit((many ? `SM ${l.sm} ` : "") + name, left - 6), "small");
     });
     const bin = Math.max(1, Math.ceil(2 / wide)), taken = new Set();
-    for (let i = from; i < to; i++) {
+    const open = m.openAt(to - 1).map((o) => o.to);
+    for (const i of [...Array.from({ length: to - from }, (_, k) => from + k), ...open]) {
       const e = { sm: m.columns.sm[i], agent: m.tables.agent[m.columns.agent[i]], operation: m.tables.operation[m.columns.operation[i]], kind: m.columns.kind[i], issued: m.columns.issued[i] };
       const key = `${e.sm} ${e.agent}`, y = at.get(key), name = category(e.operation);
       const begin = e.issued >= 0 ? Math.max(from, e.issued) : i;
-      const length = Math.max(2, (i - begin + 1) * wide - (wide > 4 ? 1 : 0));
+      const length = Math.max(2, (Math.min(i, to - 1) - begin + 1) * wide - (wide > 4 ? 1 : 0));
       if (bin > 1 && begin === i) {
         const cell = `${key} ${Math.floor(i / bin)}`;
         if (taken.has(cell)) continue;
