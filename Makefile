@@ -51,6 +51,9 @@ walk: .venv/core
 lab: .venv/lab
 	$(BIN)/python -m jupyterlab notebooks/00_start_here.ipynb
 
+class: .venv/lab
+	@$(BIN)/python -m fp4ref.lessons.classroom student $(if $(FORCE),--force)
+
 test: .venv/dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .

@@ -1,0 +1,15 @@
+"""lessons: what the notebooks show, and the exercises that grade themselves.
+
+A notebook imports this and the package, and defines nothing of the model::
+
+    lessons.start("03_tma_and_swizzle")
+    lessons.beside("fp4ref.gemm.mma_warp:copy_scales")
+    lessons.check("03.1", answer)
+"""
+
+from fp4ref.lessons.errata import ask
+from fp4ref.lessons.machine import start
+from fp4ref.lessons.show import beside, cuda, frame, source
+from fp4ref.lessons.verdict import check, hint
+
+__all__ = ["ask", "beside", "check", "cuda", "frame", "hint", "source", "start"]

@@ -1,0 +1,89 @@
+"""classroom: the command line for a class.
+
+``python -m fp4ref.lessons.classroom student`` writes the student edition, and
+``python -m fp4ref.lessons.classroom grade FOLDER`` scores what comes back.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fp4ref.errors import InputError
+from fp4ref.lessons.edition import NOTEBOOKS, student_edition
+from fp4ref.lessons.grader import Graded, grade, submissions
+
+app = typer.Typer(
+    help="The student edition of the notebooks, and the grader.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+
+@app.command("student")
+def student_command(
+    folder: Annotated[Path, typer.Argument(help="Where to write.")] = Path(
+        "class/student"
+    ),
+    notebooks: Annotated[Path, typer.Option(help="The notebooks.")] = NOTEBOOKS,
+    force: Annotated[bool, typer.Option(help="Overwrite changed files.")] = False,
+) -> None:
+    """Write the notebooks without their solutions."""
+    try:
+        made = student_edition(notebooks, folder, force=force)
+    except InputError as error:
+        _refuse(error)
+    print(f"{len(made)} notebooks without solutions in {folder}")
+
+
+@app.command("grade")
+def grade_command(
+    paths: Annotated[list[Path], typer.Argument(help="Notebooks, or folders of them.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    timeout: Annotated[int, typer.Option(help="Seconds for each cell.", min=1)] = 60,
+) -> None:
+    """Run submitted notebooks and score them.
+
+    Exit status: 0 if each was graded, whatever its score; 1 if one could not be; 2 for
+    bad input.
+    """
+    try:
+        found = list(submissions(paths))
+    except InputError as error:
+        _refuse(error)
+    graded = []
+    for name, path in found:
+        graded.append(grade(name, path, timeout))
+        if not as_json:
+            print(_in_words(graded[-1]), flush=True)
+    broken = sum(bool(each.broken) for each in graded)
+    if as_json:
+        report = {
+            "submissions": [each.to_dict() for each in graded],
+            "graded": len(graded) - broken,
+            "broken": broken,
+        }
+        print(json.dumps(report, indent=2))
+    raise typer.Exit(1 if broken else 0)
+
+
+def _in_words(graded: Graded) -> str:
+    score = f"{graded.passed} of {len(graded.exercises)}"
+    lines = [f"{graded.file}: {graded.broken or score}"]
+    for id, each in graded.exercises.items():
+        lines.append(f"  {id} {'passed' if each.passed else f'not passed: {each.why}'}")
+    return "\n".join(lines)
+
+
+def _refuse(error: InputError) -> None:
+    print(error, file=sys.stderr)
+    raise typer.Exit(2)
+
+
+if __name__ == "__main__":
+    app()

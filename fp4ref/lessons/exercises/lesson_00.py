@@ -1,0 +1,64 @@
+"""lesson_00: exercises of the first run."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import fp4ref
+from fp4ref.lessons.exercise import exercise
+from fp4ref.walk import load_problem
+
+
+@cache
+def first_run() -> fp4ref.Run:
+    """Run the notebook's tile on the emulator."""
+    problem = load_problem()
+    qa = fp4ref.quantize(problem.x[:128], global_scale="auto")
+    qb = fp4ref.quantize(problem.w[:128], global_scale="auto")
+    return fp4ref.run(qa, qb, sms=1)
+
+
+@exercise(
+    "00.1",
+    title="MMA instructions of one tile",
+    frames=("6.6.5",),
+    hints=(
+        "Each `tcgen05.mma` covers the whole 128 x 128 tile and one piece of K.",
+        "The piece is K = 64: 32 bytes of E2M1 codes and four scales of each row.",
+        "`emulator.stats` counts every operation by its PTX name.",
+    ),
+    # One for each 16 elements, one for each stage, one for each row and stage.
+    wrong=(96, 6, 768),
+    unit="instructions",
+)
+def mma_count() -> int:
+    """Count what the run issued."""
+    return int(first_run().stats["tcgen05.mma"])
+
+
+@exercise(
+    "00.2",
+    title="What ends the first phase of mainloop.full[0]",
+    frames=("5.4.4", "5.4.8"),
+    hints=(
+        "The phase ends when no arrival is pending and no byte is missing.",
+        "`mbarrier.arrive.expect_tx` brings the only arrival, and announces the bytes.",
+        "The last of the four copies does it, when it lands: which one is last?",
+    ),
+    wrong=(
+        "mbarrier.arrive.expect_tx",
+        "mbarrier.arrive",
+        "tcgen05.commit",
+        "cp.async.bulk.tensor.3d.load",
+    ),
+)
+def completing_operation() -> str:
+    """Find the event at which the phase of the barrier changes."""
+    trace = first_run().trace
+    assert trace is not None
+    return next(
+        event.operation
+        for event in trace
+        for change in event.barrier
+        if change.label == "mainloop.full[0]" and change.before[0] != change.after[0]
+    )

@@ -1,0 +1,163 @@
+"""Document 003. optimisation_notes: its own figures, put together.
+
+The constants are what the document gives for its kernel; the rules are PTX's and this
+package's.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections import Counter
+
+from fp4ref.cuda_kernel.build import packaged
+from fp4ref.errors import TensorMapError
+from fp4ref.hardware import mma_unscaled
+from fp4ref.hardware.smem import NBYTES as SMEM_NBYTES
+from fp4ref.hardware.smem import SmemDescriptor
+from fp4ref.hardware.tensor_map import DataType, TensorMap
+from fp4ref.hardware.tmem import LANES, lane_column
+from fp4ref.layout import SwizzleMode
+from fp4ref.lessons.truths.runs import issued, quarter_of
+
+_BANKS, _BANK_NBYTES = 32, 4
+_PADDED_ROW, _PLAIN_ROW, _STORE_NBYTES = 272, 256, 16
+_STAGE_NBYTES = 32_768
+_PADDED_STAGING, _PLAIN_STAGING = 69_632, 65_536
+_EPILOGUE_WARPS = (2, 3, 4, 5)
+_W1_CYCLES, _EPILOGUE_CYCLES, _WAIT_CYCLES = 5_011, 5_268, 1_056
+_TILE_CYCLES, _MMAS = 6_067, 24
+_TILES, _SMS, _SECONDS = 10_878, 148, 0.543e-3
+
+
+def bank_of_lane_2() -> int:
+    """Bank of lane 2's store in rows of 272 bytes."""
+    return 2 * _PADDED_ROW // _BANK_NBYTES % _BANKS
+
+
+def _passes(row_nbytes: int) -> int:
+    """Most words that a warp's 16-byte stores, one in each row, send to one bank."""
+    words = (
+        (lane * row_nbytes + byte) // _BANK_NBYTES
+        for lane in range(32)
+        for byte in range(0, _STORE_NBYTES, _BANK_NBYTES)
+    )
+    return max(Counter(word % _BANKS for word in words).values())
+
+
+def slower_without_pad() -> int:
+    """How many times more passes the stores take in rows of 256 bytes."""
+    return _passes(_PLAIN_ROW) // _passes(_PADDED_ROW)
+
+
+def most_box_columns() -> int:
+    """Most BF16 columns of a box of 32 rows with the 128-byte swizzle."""
+    most = 0
+    for columns in range(8, 257, 8):
+        try:
+            TensorMap(
+                DataType.BFLOAT16,
+                0,
+                (768, 2048),
+                (1536,),
+                (columns, 32),
+                swizzle=SwizzleMode.B128,
+            )
+        except TensorMapError:
+            continue
+        most = columns
+    return most
+
+
+def left_for_staging() -> int:
+    """Thousands of bytes beside five stages, rounded down."""
+    return (SMEM_NBYTES - 5 * _STAGE_NBYTES) // 1000
+
+
+def headroom() -> int:
+    """Thousands of bytes beside four stages and the padded staging, rounded down."""
+    return (SMEM_NBYTES - 4 * _STAGE_NBYTES - _PADDED_STAGING) // 1000
+
+
+def five_stages_fit() -> bool:
+    """Whether five stages fit beside staging without the pad."""
+    return 5 * _STAGE_NBYTES + _PLAIN_STAGING <= SMEM_NBYTES
+
+
+def row_groups_lie_along() -> str:
+    """What differs between the epilogue warps' addresses: lanes or columns."""
+    first = {e.agent: int(e.operands["taddr"]) for e in reversed(issued("tcgen05.ld"))}
+    lanes = {lane_column(taddr)[0] for taddr in first.values()}
+    return "lanes" if len(lanes) == len(first) else "columns"
+
+
+def lanes_of_warp_2() -> list[int]:
+    """First and last lane that warp 2 reaches."""
+    return list(quarter_of(2))
+
+
+def warps_for_all_lanes() -> int:
+    """Fewest warps that together reach all lanes."""
+    reached: set[int] = set()
+    for count, warp in enumerate(_EPILOGUE_WARPS, 1):
+        first, last = quarter_of(warp)
+        reached.update(range(first, last + 1))
+        if len(reached) == LANES:
+            return count
+    raise AssertionError("four warps reach all lanes")
+
+
+def descriptor_registers() -> int:
+    """32-bit registers of a 64-bit descriptor for each of 4 stages and 2 matrices."""
+    return 4 * 2 * 64 // 32
+
+
+def wait_after_saving_300() -> int:
+    """The epilogue wait that the document's linear model gives for 300 cycles less."""
+    deficit = _EPILOGUE_CYCLES - _W1_CYCLES
+    return round((deficit + 300) * _WAIT_CYCLES / deficit)
+
+
+def overhead_per_mma() -> float:
+    """Instructions beside MMAs, waits and commits for each MMA, to one decimal."""
+    other = 411 - _MMAS - 7 - 7
+    return round(other / _MMAS, 1)
+
+
+def expected_reduction() -> list[int]:
+    """Sum of the three ranges that the document adds up."""
+    parts = ((50, 80), (25, 35), (15, 30))
+    return [sum(low for low, _ in parts), sum(high for _, high in parts)]
+
+
+def leading_offset_bits() -> list[int]:
+    """First and last bit of the leading-dimension byte offset."""
+    words = [
+        SmemDescriptor(0, nbytes, 1024, SwizzleMode.B128).encode()
+        for nbytes in (0, 0x3FFF0)
+    ]
+    changed = words[0] ^ words[1]
+    return [(changed & -changed).bit_length() - 1, changed.bit_length() - 1]
+
+
+def mma_cycles() -> int:
+    """Cycles of an MMA if the tensor core is busy for half of a tile."""
+    return round(0.5 * _TILE_CYCLES / _MMAS)
+
+
+def fence_instructions() -> int:
+    """MEMBARs in the packaged SASS beyond those of ``fence.proxy.async``."""
+    ptx, sass = packaged("example_72b.ptx"), packaged("example_72b.sass")
+    assert "tcgen05.fence::after_thread_sync" in ptx
+    return sass.count("MEMBAR") - ptx.count("fence.proxy.async")
+
+
+def nanoseconds_of_200_cycles() -> int:
+    """200 cycles at the clock that the document's tile time implies."""
+    tiles = _TILES / (_SMS / 2)
+    return round(200 * _SECONDS / (tiles * _TILE_CYCLES) * 1e9)
+
+
+def predicate_may_be_left_out() -> bool:
+    """Whether the MMA has a form without ``enable-input-d``."""
+    flag = inspect.signature(mma_unscaled.mma).parameters["enable_input_d"]
+    return flag.default is not inspect.Parameter.empty

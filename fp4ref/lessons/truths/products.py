@@ -1,0 +1,159 @@
+"""Part 6. products: scale copies, MMAs, commits, operations for each byte."""
+
+from __future__ import annotations
+
+from fp4ref.gemm.config import K_BLOCK_STEP, SF_VEC_SIZE
+from fp4ref.hardware import tmem
+from fp4ref.hardware.tcgen05 import CP_NBYTES, MMA_K, MMA_M, ROW_NBYTES
+from fp4ref.lessons.truths.runs import (
+    EXAMPLE,
+    arrivals,
+    derived,
+    events,
+    instructions,
+    issued,
+    opcode,
+    shown,
+    threads_of,
+)
+
+
+def accumulator_entry() -> list[int]:
+    """Index, phase and count with which the accumulator's producer enters."""
+    entry = shown("6.1")["accumulator"]
+    return [entry["index"], entry["phase"], entry["count"]]
+
+
+def mma_shape() -> list[int]:
+    """M, N and K of one MMA."""
+    return list(shown("6.2")["shape"])
+
+
+def sfa_shape() -> list[int]:
+    """Rows and columns of A's scales of one k-tile."""
+    return list(shown("6.2")["sfa"])
+
+
+def token_type() -> str:
+    """Type of what ``consumer_try_wait`` returns."""
+    return type(events("mbarrier.test_wait", frame="6.4")[0].operands["done"]).__name__
+
+
+def copy_opcode() -> str:
+    """PTX of a scale copy."""
+    return opcode("tcgen05.cp")
+
+
+def _k_tiles() -> int:
+    return int(events("mma.exit")[0].operands["k_tiles"])
+
+
+def copies_of_a_k_tile() -> int:
+    """Scale copies for one k-tile."""
+    return len(issued("tcgen05.cp")) // _k_tiles()
+
+
+def copy_nbytes() -> int:
+    """Bytes of one scale copy."""
+    (nbytes,) = {int(e.operands["nbytes"]) for e in issued("tcgen05.cp")}
+    assert nbytes == CP_NBYTES
+    return nbytes
+
+
+def mmas_of_a_k_tile() -> int:
+    """MMAs for one k-tile."""
+    return len(issued("tcgen05.mma")) // _k_tiles()
+
+
+def fragment_nbytes() -> int:
+    """Bytes of A that one MMA reads."""
+    return MMA_M * ROW_NBYTES
+
+
+def scaled_dot() -> float:
+    """Dot product of 64 ones and 64 ones with row scales 1, 2, 4, 8."""
+    return float(shown("6.6.7")["d"])
+
+
+def scales_of_an_mma() -> int:
+    """Scale values that one MMA reads."""
+    return (MMA_M + EXAMPLE.tile_n) * MMA_K // SF_VEC_SIZE
+
+
+def mma_threads() -> int:
+    """Threads that issue an MMA."""
+    return threads_of("tcgen05.mma")
+
+
+def mma_opcode() -> str:
+    """PTX of the MMA."""
+    return opcode("tcgen05.mma")
+
+
+def mma_result_registers() -> int:
+    """Registers that the MMA writes; its result is at a TMEM address."""
+    result = instructions()[mma_opcode()].split(",")[0]
+    return 0 if result.startswith("[") else result.count("%")
+
+
+def last_accumulator_address() -> int:
+    """Address of row 127, column 127 of the first accumulator."""
+    column = EXAMPLE.tmem.accumulators[0] + EXAMPLE.tile_n - 1
+    return tmem.address(tmem.LANES - 1, column)
+
+
+def remaining_k_blocks() -> int:
+    """MMAs of a k-tile after its first."""
+    return mmas_of_a_k_tile() - 1
+
+
+def k_block_nbytes() -> int:
+    """Bytes from one K-block to the next within a row of A."""
+    first, second = issued("tcgen05.mma")[:2]
+    step = int(second.operands["a_desc"]) - int(first.operands["a_desc"])
+    assert step == K_BLOCK_STEP
+    return step << 4
+
+
+def release_opcode() -> str:
+    """PTX of the mainloop's release."""
+    (event,) = arrivals("mainloop.empty[0]")
+    return opcode(event.operation)
+
+
+def exit_state() -> list[int]:
+    """Index and phase after the MMA loop."""
+    last = events("mma.exit")[0].operands
+    return [last["index"], last["phase"]]
+
+
+def accumulator_arrival() -> str:
+    """Instruction that arrives on the accumulator's full barrier."""
+    (event,) = arrivals("accumulator.full[0]")
+    return event.operation
+
+
+def mmas() -> int:
+    """MMAs for a tile."""
+    return int(derived("6.11")["mmas"])
+
+
+def scale_copies() -> int:
+    """Scale copies for a tile."""
+    return int(derived("6.11")["scale_copies"])
+
+
+def macs_of_an_mma() -> int:
+    """Multiply-adds of one MMA."""
+    m, n, k = mma_shape()
+    return int(m * n * k)
+
+
+def operations_per_byte() -> int:
+    """Operations for each byte of global memory, rounded."""
+    return round(float(derived("6.12")["operations_per_byte"]))
+
+
+def scale_copy_nbytes() -> int:
+    """Bytes that the scale copies of a tile read."""
+    return int(derived("6.11")["scale_bytes"])

@@ -1,0 +1,38 @@
+"""Part 2. scheduler: the first tile, the CLC answer's flag, the next fetch."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from fp4ref.gemm.tile_scheduler import TileGrid
+from fp4ref.hardware import clc
+from fp4ref.lessons.truths.runs import EXAMPLE, SIZE, issued, trace
+
+
+def tile_of_cta_5() -> list[int]:
+    """Tile of CTA 5 by CUTLASS's heuristic: x runs along M only if N has more tiles."""
+    grid = TileGrid.of(SIZE, SIZE, 1, EXAMPLE)
+    raster = "m" if grid.tiles_n > grid.tiles_m else "n"
+    work = replace(grid, raster=raster).tile((5, 0, 0))
+    return [work.m, work.n]
+
+
+def block_index() -> list[int]:
+    """``blockIdx.x`` and ``blockIdx.y`` of tile (5, 3)."""
+    x, y, _ = TileGrid.of(SIZE, SIZE, 1, EXAMPLE).ctaid(5, 3)
+    return [x, y]
+
+
+def canceled_bit() -> int:
+    """Bit of the 128-bit answer that says whether there was a cluster."""
+    some, none = (
+        int.from_bytes(clc.encode_response(ctaid).tobytes(), "little")
+        for ctaid in ((0, 0, 0), None)
+    )
+    return (some ^ none).bit_length() - 1
+
+
+def fetches_after_its_tile() -> bool:
+    """Whether the MMA warp fetches its next tile after the MMAs of this one."""
+    (fetch,) = trace().select(agent="warp0", operation="tile_scheduler.next_work")
+    return fetch.step > max(e.step for e in issued("tcgen05.mma"))
