@@ -34,7 +34,7 @@ from fp4ref.run import Run
 from fp4ref.side_by_side import side_by_side
 from fp4ref.trace import Trace
 from fp4ref.viz.packet import Header, config_of, trace_packet
-from fp4ref.viz.player import Player, strings
+from fp4ref.viz.player import Player
 from fp4ref.viz.text import step_text, table_text
 
 VIEWS = ("timeline", "barriers", "smem", "tmem", "scales", "mma", "tiles", "sides")
@@ -445,16 +445,11 @@ def fault(error: HardwareFault) -> Player:
 
 def _tmem_place(error: HardwareFault) -> Header | None:
     """Find the TMEM address that the fault names."""
-    found = re.search(r"lane (\d+)\D+column (\d+)", error.where)
+    found = re.search(r"tmem\d+ lane (\d+) column (0x[0-9a-f]+)", error.where)
     if found:
-        return {"lane": int(found[1]), "column": int(found[2])}
+        return {"lane": int(found[1]), "column": int(found[2], 16)}
     address = re.search(r"taddr (0x[0-9a-f]+)", error.where)
     if not address:
         return None
     lane, column = divmod(int(address[1], 16), 1 << 16)
     return {"lane": min(lane, 127), "column": min(column, 511)}
-
-
-def known_views() -> list[str]:
-    """Names of all views, with and without a trace."""
-    return [key[5:] for key in strings() if key.startswith("view.")]

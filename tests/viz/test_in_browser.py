@@ -14,7 +14,8 @@ import pytest
 
 import fp4ref
 from fp4ref import viz
-from fp4ref.errors import DeadlockError
+from fp4ref.errors import DeadlockError, LaneQuarterViolation
+from fp4ref.hardware import tmem
 from fp4ref.numerics import (
     ScaleFormat,
     decode_e2m1,
@@ -410,3 +411,24 @@ def test_a_deadlock_is_drawn(open_players: Any) -> None:
     assert len(rows) == len(caught.value.edges)
     page.locator("[data-view=barriers]").first.click()
     assert page.locator(".card.stuck").count() >= 1
+
+
+def test_an_illegal_access_is_marked_in_tmem(open_players: Any) -> None:
+    right = tmem.ld
+
+    def wrong_quarter(warp: Any, taddr: int, *rest: Any, **more: Any) -> Any:
+        return right(warp, taddr ^ 32 << 16, *rest, **more)
+
+    q = fp4ref.quantize(np.ones((128, 256), np.float32))
+    with (
+        patch.object(tmem, "ld", wrong_quarter),
+        pytest.raises(LaneQuarterViolation) as caught,
+    ):
+        fp4ref.run(q, q)
+    page = open_players(viz.fault(caught.value))
+    page.locator("[data-view=tmem]").first.click()
+    mark = page.locator(".mark.illegal")
+    lane = int(caught.value.where.split("0x")[1][:4], 16)
+    area, grid = mark.bounding_box(), page.locator("[data-grid]").bounding_box()
+    assert abs(area["y"] + 1 - grid["y"] - lane / 128 * grid["height"]) < 2
+    assert "illegal access" in page.locator(".fp4ref-picture").inner_text()

@@ -137,3 +137,15 @@ def test_the_text_follows_the_view(small: fp4ref.Run) -> None:
     player.view = "barriers"
     assert "mainloop.full[0]: phase" in player.text()
     assert "D 0, columns" not in player.text()
+
+
+def test_a_slider_of_ipywidgets_can_be_linked(small: fp4ref.Run) -> None:
+    ipywidgets = pytest.importorskip("ipywidgets", reason="it is in the extra 'lab'")
+    player = viz.play(small)
+    slider = ipywidgets.IntSlider(max=100)
+    link = ipywidgets.link((slider, "value"), (player.widget(), "step"))
+    slider.value = 12
+    assert player.step == 12
+    player.step = 7
+    assert slider.value == 7
+    link.unlink()

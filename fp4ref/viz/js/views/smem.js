@@ -66,7 +66,7 @@ const smemView = {
         const chunk = p ^ r, at = part.offset + group8 * 1024 + r * 128 + p * 16, known = space.known[at];
         const bytes = [...space.bytes.subarray(at, at + 16)].map(hex2).join(" ");
         const mine = r === (row & 7) && chunk === +ui.chunk, column = chunk === +ui.chunk;
-        out += rect(left + p * cw + 1, y, cw - 2, ch - 2, `cell bank${p}${column ? " column" : ""}${mine ? " picked" : ""}`, { "data-ui": `row=${group8 * 8 + r};chunk=${chunk}`, "data-tip": `${hex(space.base + at)}: ${known === KNOWN ? bytes : T(`known.${known}`)}` });
+        out += rect(left + p * cw + 1, y, cw - 2, ch - 2, `cell bank${p}${column ? " chosen" : ""}${mine ? " picked" : ""}`, { "data-ui": `row=${group8 * 8 + r};chunk=${chunk}`, "data-tip": `${hex(space.base + at)}: ${known === KNOWN ? bytes : T(`known.${known}`)}` });
         out += text(left + p * cw + cw / 2, y + 15, chunk, "mid strong");
         if (cw > 78 && known === KNOWN) out += text(left + p * cw + cw - 4, y + 15, [...space.bytes.subarray(at, at + 2)].map(hex2).join(" "), "end tiny");
       }

@@ -17,7 +17,7 @@ const swizzleView = {
     for (let r = 0; r < rows; r++)
       for (let c = 0; c < chunks; c++) {
         const at = mode.address[r][c], line = Math.floor(at / 128), p = (at % 128) / 16, mine = r === row && c === chunk;
-        out += rect(left + p * cw + 1, 38 + line * ch, cw - 2, ch - 2, `cell bank${p}${c === chunk ? " column" : ""}${mine ? " picked" : ""}`, { "data-ui": `row=${r};chunk=${c}`, "data-tip": T("swizzle.tip", { r, c, linear: hex(r * mode.span + c * 16), at: hex(at) }) });
+        out += rect(left + p * cw + 1, 38 + line * ch, cw - 2, ch - 2, `cell bank${p}${c === chunk ? " chosen" : ""}${mine ? " picked" : ""}`, { "data-ui": `row=${r};chunk=${c}`, "data-tip": T("swizzle.tip", { r, c, linear: hex(r * mode.span + c * 16), at: hex(at) }) });
         out += text(left + p * cw + cw / 2, 38 + line * ch + 16, `${r}.${c}`, "mid small");
       }
     for (let l = 0; l < lines; l++) out += text(0, 38 + l * ch + 16, hex(l * 128, 3), "small");
