@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from browser import local_page
+from wide_operands import wide_pair
 
 import fp4ref
 from fp4ref import viz
@@ -23,6 +24,12 @@ def small() -> fp4ref.Run:
     x = rng.standard_normal((128, 512), np.float32) * scale
     w = rng.standard_normal((128, 512), np.float32)
     return fp4ref.run(fp4ref.quantize(x), fp4ref.quantize(w))
+
+
+@pytest.fixture(scope="session")
+def wide() -> fp4ref.Run:
+    """Operands whose accumulators tell one rounding from another."""
+    return fp4ref.run(*wide_pair(0, 128, 128, 512))
 
 
 @pytest.fixture(scope="session")

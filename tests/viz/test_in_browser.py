@@ -24,6 +24,7 @@ from fp4ref.numerics import (
     encode_ue8m0,
     quantize_blocks,
 )
+from fp4ref.viz import player as player_module
 from fp4ref.viz.packet import COMPUTED, NOT_KEPT
 
 DATA = Path(__file__).parents[1] / "data"
@@ -432,3 +433,42 @@ def test_an_illegal_access_is_marked_in_tmem(open_players: Any) -> None:
     area, grid = mark.bounding_box(), page.locator("[data-grid]").bounding_box()
     assert abs(area["y"] + 1 - grid["y"] - lane / 128 * grid["height"]) < 2
     assert "illegal access" in page.locator(".fp4ref-picture").inner_text()
+
+
+def test_wide_operands_are_computed_right_in_the_page(
+    wide: fp4ref.Run, open_players: Any
+) -> None:
+    page = open_players(viz.play(wide))
+    last = len(wide.trace or []) - 1
+    page.evaluate(f"() => {PLAYER}.go({last})")
+    found = f"() => [{PLAYER}.machine.wrong.length, {PLAYER}.machine.results.size]"
+    assert page.evaluate(found) == [0, 8]
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [
+        ("E2M1_HALVES[pair & 15]", "E2M1_HALVES[pair >> 4]"),  # nibble
+        ("(((linear >> 7) & 7) << 4)", "0"),  # swizzle
+        ("(r >> 3) * stride", "(r >> 3) * 512"),  # stride
+        ("(r >> 5) * 4;", "(r >> 6) * 4;"),  # scale column
+        ("Math.floor(magnitude * pow2(", "Math.round(magnitude * pow2("),  # rounding
+        ("FRACTION_BITS = 35", "FRACTION_BITS = 34"),  # bits kept
+        ("S[x] * S[y] * 134217728", "S[x] * S[x] * 134217728"),  # scale of B
+        ("if (operands.enable_input_d)", "if (false)"),  # accumulate
+    ],
+)
+def test_a_wrong_rule_in_the_script_is_noticed(
+    wide: fp4ref.Run,
+    open_players: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    right: str,
+    wrong: str,
+) -> None:
+    script = player_module.esm()
+    assert script.count(right) == 1
+    monkeypatch.setattr(player_module, "esm", lambda: script.replace(right, wrong))
+    page = open_players(viz.play(wide))
+    last = len(wide.trace or []) - 1
+    page.evaluate(f"() => {PLAYER}.go({last})")
+    assert page.evaluate(f"() => {PLAYER}.machine.wrong.length") > 0

@@ -98,7 +98,7 @@ const mmaView = {
     out += lineTo(x(-below - 1), y - rows.length * 17, x(-below - 1), y + 14, "cursor");
     y += 34;
     const d = floatOf(e.d);
-    const result = wrap(T("mma.result", { value: this.number(d), bits: hex(e.d, 8), c: this.number(floatOf(e.c)) }), width * 0.9);
+    const result = wrap(T("mma.result", { value: this.number(d), bits: hex(e.d, 8), c: this.number(floatOf(e.c)) }), width * 0.85);
     out += paragraph(0, y, result, "strong");
     y += 14 * (result.length - 1);
     if (e.at >= 0) { const words = wrap(T(m.wrong.includes(e.at) ? "mma.differs" : "mma.same"), width); y += 17; out += paragraph(0, y, words, m.wrong.includes(e.at) ? "small alert" : "small"); y += 14 * (words.length - 1); }

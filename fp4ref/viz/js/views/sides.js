@@ -24,7 +24,8 @@ const sidesView = {
     const strip = Math.max(1.5, width / pairs.length);
     pairs.forEach((q, k) => { out += rect((k / pairs.length) * width, 0, Math.max(0.8, strip - 0.4), 12, q.different ? "c-alert" : k <= i ? "c-mma" : "c-note", { "data-step": q.step < 0 ? undefined : q.step, "data-tip": `${q.key}: ${q.different ? T("sides.differ", { n: q.different, of: q.nbytes }) : T("sides.equal", { of: q.nbytes.toLocaleString("en") })}` }); });
     out += rect((i / pairs.length) * width - 1, -1, Math.max(3, strip + 2), 14, "frame");
-    out += text(0, 30, fit(T("sides.pair", { i: i + 1, of: pairs.length, key: p.key, frame: p.frame || "-" }), width, 12), "strong");
+    const head = wrap(T("sides.pair", { i: i + 1, of: pairs.length, key: p.key, frame: p.frame || "-" }), width * 0.85), y0 = 36 + 14 * head.length;
+    out += paragraph(0, 30, head, "strong");
     const column = (x, y, title, place, line, bytes) => {
       out += text(x, y, fit(`${title}  ${place}`, w), "small") + rect(x, y + 5, w, 24, "lane") + text(x + 6, y + 21, fit(line || T("sides.absent"), w - 10, 12.6), "code");
       bytes.forEach((v, k) => {
@@ -33,8 +34,8 @@ const sidesView = {
       });
       return y + 36 + Math.ceil(bytes.length / Math.max(4, Math.floor(w / 24))) * 18 + 10;
     };
-    const y1 = column(0, 50, T("sides.python"), p.python[0], p.python[1], p.mine);
-    const y2 = two ? column(w + 12, 50, T("sides.cuda"), p.cuda[0], p.cuda[1], p.theirs) : column(0, y1 + 10, T("sides.cuda"), p.cuda[0], p.cuda[1], p.theirs);
+    const y1 = column(0, y0, T("sides.python"), p.python[0], p.python[1], p.mine);
+    const y2 = two ? column(w + 12, y0, T("sides.cuda"), p.cuda[0], p.cuda[1], p.theirs) : column(0, y1 + 10, T("sides.cuda"), p.cuda[0], p.cuda[1], p.theirs);
     const y = Math.max(y1, y2) + 8;
     out += text(0, y, fit(p.different ? T("sides.differ", { n: p.different, of: p.nbytes }) : T("sides.equal", { of: p.nbytes.toLocaleString("en") }), width, 12), p.different ? "strong alert" : "strong");
     out += text(0, y + 18, fit(first < 0 ? T("sides.allequal", { n: pairs.length }) : T("sides.firstis", { what: m.header.sides.difference }), width), first < 0 ? "small" : "small alert");
@@ -44,7 +45,7 @@ const sidesView = {
     const { pairs, first, difference } = m.header.sides, i = this.index({ m, step }), p = pairs[i];
     const show = (bytes) => bytes.map((v) => (v === null ? "--" : hex2(v))).join(" ");
     return {
-      intro: `${T("sides.pair", { i: i + 1, of: pairs.length, key: p.key, frame: p.frame || "-" })}. ${p.different ? T("sides.differ", { n: p.different, of: p.nbytes }) : T("sides.equal", { of: p.nbytes.toLocaleString("en") })} ${first < 0 ? T("sides.allequal", { n: pairs.length }) : T("sides.firstis", { what: difference })}`,
+      intro: `${T("sides.pair", { i: i + 1, of: pairs.length, key: p.key, frame: p.frame || "-" })}. ${p.different ? T("sides.differ", { n: p.different, of: p.nbytes }) : T("sides.equal", { of: p.nbytes.toLocaleString("en") })}. ${first < 0 ? T("sides.allequal", { n: pairs.length }) : T("sides.firstis", { what: difference })}`,
       caption: T("sides.caption"), columns: [T("col.side"), T("col.line"), T("col.statement"), T("col.bytesfrom", { at: p.from })],
       rows: [[T("sides.python"), p.python[0], p.python[1] || T("sides.absent"), show(p.mine)], [T("sides.cuda"), p.cuda[0], p.cuda[1] || T("sides.absent"), show(p.theirs)]],
     };
