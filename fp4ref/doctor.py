@@ -7,8 +7,7 @@ import os
 import platform
 from dataclasses import asdict, dataclass
 
-from fp4ref.cuda_kernel.build import has_tcgen05
-from fp4ref.device.compile import INSTALL, nvrtc_version
+from fp4ref.device.compile import INSTALL, has_tcgen05, nvrtc_version
 from fp4ref.device.driver import find_gpu
 
 PACKAGES = ("numpy", "numba", "ml_dtypes")

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from fp4ref.block_scaled import BlockScaled, quantize
 from fp4ref.compare import Comparison, compare
-from fp4ref.cuda_kernel.build import has_tcgen05
+from fp4ref.device.compile import has_tcgen05
 from fp4ref.device.driver import find_gpu
 from fp4ref.errors import InputError
 from fp4ref.frames import FRAMES, FrameKind

@@ -21,6 +21,7 @@ from fp4ref.device.compile import (
     CompileError,
     arch_of,
     compile_cuda,
+    has_tcgen05,
 )
 from fp4ref.device.compile import nvrtc_version as nvrtc_version
 from fp4ref.errors import InputError
@@ -95,11 +96,6 @@ def compile_kernel(config: GemmConfig, arch: str = ARCH) -> Compiled:
     """
     source = one_file(kernel_root())
     return compile_cuda(source, arch, name=MAIN, defines=defines(config))
-
-
-def has_tcgen05(capability: tuple[int, int]) -> bool:
-    """Whether a card of this compute capability has tcgen05 and TMEM."""
-    return capability[0] in (10, 11)
 
 
 def require_tcgen05(capability: tuple[int, int], card: str) -> str:

@@ -13,23 +13,40 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from fp4ref.cache import cached
 from fp4ref.errors import Fp4refError, InputError
 
 INSTALL = "pip install 'fp4ref[cuda]'"
 
-_ARCHITECTURES = {
-    (9, 0): "sm_90a",
-    (10, 0): "sm_100a",
-    (10, 1): "sm_101a",
-    (10, 3): "sm_103a",
-    (11, 0): "sm_110a",
-}
-"""Compute capability to the target with the instructions of that chip alone."""
 
-_WITHOUT_TCGEN05 = {(12, 0): "sm_120a", (12, 1): "sm_121a"}
+class Target(NamedTuple):
+    """The NVRTC target with the instructions of one chip alone."""
+
+    arch: str
+    tcgen05: bool
+
+
+HOPPER = (9, 0)
+"""What it shares with Blackwell is measured on it."""
+
+_TARGETS = {
+    HOPPER: Target("sm_90a", tcgen05=False),
+    (10, 0): Target("sm_100a", tcgen05=True),
+    (10, 1): Target("sm_101a", tcgen05=True),
+    (10, 3): Target("sm_103a", tcgen05=True),
+    (11, 0): Target("sm_110a", tcgen05=True),
+    (12, 0): Target("sm_120a", tcgen05=False),
+    (12, 1): Target("sm_121a", tcgen05=False),
+}
+"""By compute capability."""
+
+
+def has_tcgen05(capability: tuple[int, int]) -> bool:
+    """Whether a card of this compute capability has tcgen05 and TMEM."""
+    target = _TARGETS.get(capability)
+    return target is not None and target.tcgen05
 
 
 class CompileError(Fp4refError):
@@ -61,15 +78,20 @@ def arch_of(capability: tuple[int, int]) -> str:
         The kernels of this project cannot run there.
     """
     name = f"compute capability {capability[0]}.{capability[1]}"
-    if found := _ARCHITECTURES.get(capability):
-        return found
-    if capability in _WITHOUT_TCGEN05:
+    found = _TARGETS.get(capability)
+    if found and (found.tcgen05 or capability == HOPPER):
+        return found.arch
+    if found:
         raise InputError(
-            f"{name} ({_WITHOUT_TCGEN05[capability]}): this Blackwell has neither "
-            "tcgen05 nor TMEM; its block-scaled MMA is mma.sync. Use an sm_100 card "
-            "(B200, GB200), or the ptx backend"
+            f"{name} ({found.arch}): this Blackwell has neither tcgen05 nor TMEM; its "
+            "block-scaled MMA is mma.sync. Use an sm_100 card (B200, GB200), or the "
+            "ptx backend"
         )
-    known = ", ".join(f"{major}.{minor}" for major, minor in _ARCHITECTURES)
+    known = ", ".join(
+        f"{major}.{minor}"
+        for (major, minor), target in _TARGETS.items()
+        if target.tcgen05 or (major, minor) == HOPPER
+    )
     raise InputError(f"{name}: TMA and mbarriers need one of {known}")
 
 
@@ -81,7 +103,7 @@ def require_arch(arch: str) -> str:
     InputError
         It is virtual, generic or unknown.
     """
-    known = [*_ARCHITECTURES.values(), *_WITHOUT_TCGEN05.values(), "sm_90"]
+    known = [*(target.arch for target in _TARGETS.values()), "sm_90"]
     if arch in known:
         return arch
     if arch.startswith("compute_"):

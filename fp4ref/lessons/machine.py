@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from fp4ref.cuda_kernel.build import has_tcgen05
-from fp4ref.device.compile import nvrtc_version
+from fp4ref.device.compile import has_tcgen05, nvrtc_version
 from fp4ref.device.driver import find_gpu
 from fp4ref.doctor import doctor
 from fp4ref.lessons.outline import LESSONS
