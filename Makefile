@@ -7,7 +7,7 @@ BIN := .venv/bin
 endif
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: help walk lab book class test soak conformance bench clean
+.PHONY: help walk lab book book-jupyter class test soak conformance bench clean
 help:
 	@echo "make walk   a real matrix product through the kernel, every bit checked"
 	@echo "make lab    JupyterLab with the notebooks, from 00"
@@ -51,6 +51,16 @@ walk: .venv/core
 lab: .venv/lab
 	$(BIN)/python -m jupyterlab notebooks/00_start_here.ipynb
 
+book: .venv/book
+	@echo "building the site; its notebooks run, about a minute the first time"
+	@$(BIN)/sphinx-build -W --keep-going -n -q -d book/_build/doctrees -b html book book/_build/html
+	@echo "open book/_build/html/index.html"
+
+# Jupyter Book's own engine on the same sources; needs Node.js.
+book-jupyter: .venv/book
+	@$(PIP) install 'jupyter-book>=2.1,<3'
+	$(BIN)/python book/check_jupyter_book.py --execute
+
 class: .venv/lab
 	@$(BIN)/python -m fp4ref.lessons.classroom student $(if $(FORCE),--force)
 
@@ -74,5 +84,5 @@ bench: .venv/core
 	$(BIN)/python benchmarks/bench_player.py
 
 clean:
-	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
+	rm -rf .venv build dist book/_build book/_generated book/notebooks .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

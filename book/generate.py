@@ -1,0 +1,68 @@
+"""generate: everything in the book that the package already knows.
+
+``python book/generate.py`` writes ``book/_generated`` (parts of pages) and
+``book/notebooks`` (the notebooks, each with links to its frames). Both engines need
+them: Sphinx's conf.py calls `generate`, Jupyter Book's check does too. A file that
+would not change is not written.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+BOOK = Path(__file__).parent
+sys.path[:0] = [str(BOOK)] if str(BOOK) not in sys.path else []
+
+import code_page  # noqa: E402
+import frame_page  # noqa: E402
+import glossary  # noqa: E402
+import notebook_pages  # noqa: E402
+import pictures  # noqa: E402
+import tables  # noqa: E402
+
+FOLDERS = ("_generated", "notebooks")
+
+
+def files() -> dict[str, str]:
+    """Text of every generated file by its path from ``book/``."""
+    return {
+        "_generated/road.md": notebook_pages.road(),
+        "_generated/evidence.md": tables.evidence(),
+        "_generated/folders.md": tables.folders(),
+        "_generated/fidelity.md": tables.fidelity(),
+        "_generated/frames.md": frame_page.page(),
+        "_generated/code.md": code_page.page(),
+        "_generated/glossary.md": glossary.page(),
+        "_generated/executions.svg": pictures.executions_svg(),
+        "_generated/executions.md": pictures.executions_text(),
+        "_generated/layers.svg": pictures.layers_svg(),
+        "_generated/layers.md": pictures.layers_text(),
+        **notebook_pages.pages(),
+    }
+
+
+def generate(book: Path = BOOK) -> list[str]:
+    """Write what changed below `book`; return the paths written."""
+    wanted = files()
+    written = []
+    for name, text in wanted.items():
+        path = book / name
+        if path.is_file() and path.read_text("utf-8") == text:
+            continue
+        path.parent.mkdir(parents=True, exist_ok=True)
+        fresh = path.with_name(f".{path.name}.{os.getpid()}")
+        fresh.write_text(text, "utf-8")
+        fresh.replace(path)
+        written.append(name)
+    for folder in FOLDERS:
+        for path in (book / folder).glob("[!.]*"):
+            if f"{folder}/{path.name}" not in wanted:
+                path.unlink(missing_ok=True)
+    return written
+
+
+if __name__ == "__main__":
+    for name in generate():
+        print("wrote", name)

@@ -1,0 +1,5 @@
+// Search results: a page that was opened from a file cannot read other files, so it
+// shows titles only.
+if (location.protocol === "file:" && typeof DOCUMENTATION_OPTIONS !== "undefined") {
+  DOCUMENTATION_OPTIONS.SHOW_SEARCH_SUMMARY = false;
+}

@@ -1,0 +1,69 @@
+"""tables: what the package and the README say, as parts of pages."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from wording import plain, row, stacked_table
+
+from fp4ref.fidelity import NOT_MODELLED, RULES, Rule, select, shares
+
+README = Path(__file__).parents[1] / "README.md"
+
+
+def evidence() -> str:
+    """Return what the README says a result rests on."""
+    return _readme_section("What a result rests on")
+
+
+def folders() -> str:
+    """Return the README's table of folders."""
+    return _readme_section("Where things are")
+
+
+def fidelity() -> str:
+    """Return the fidelity table: shares, every rule, and what is not modelled."""
+    blocks = [_shares(), "## Rules", _rules(), "## Not modelled", _gaps()]
+    return "\n\n".join(blocks) + "\n"
+
+
+def _readme_section(heading: str) -> str:
+    text = README.read_text("utf-8")
+    found = re.search(rf"^## {heading}\n\n(.+?)(?=^## |\Z)", text, re.M | re.S)
+    if found is None:
+        raise ValueError(f"README.md has no section {heading!r}")
+    return re.sub(r"\]\(docs/(\w+\.md)\)", r"](\1)", found[1])
+
+
+def _shares() -> str:
+    lines = [row("evidence", "rules", "share"), row("---", "---:", "---:")]
+    for kind, share in shares().items():
+        count = len(select(evidence=kind))
+        lines.append(row(kind.value, str(count), f"{100 * share:.1f} %"))
+    return "\n".join(lines)
+
+
+def _rules() -> str:
+    rows = [("operation", "rule", "evidence and test")]
+    rows += [(plain(rule.operation), _text(rule), _why(rule)) for rule in RULES]
+    return stacked_table(rows)
+
+
+def _text(rule: Rule) -> str:
+    if not rule.advisory:
+        return plain(rule.rule)
+    return f'{plain(rule.rule)} (only with `ordering="shipped"`: {rule.advisory})'
+
+
+def _why(rule: Rule) -> str:
+    test = rule.checked_by.rpartition("::")[2]
+    return f"{rule.evidence.value}: {plain(rule.source)}. Test `{test}`"
+
+
+def _gaps() -> str:
+    lines = [row("operation", "what", "its use"), row("---", "---", "---")]
+    for gap in NOT_MODELLED:
+        use = "refused by name" if gap.refused else "goes unseen"
+        lines.append(row(plain(gap.operation), plain(gap.what), use))
+    return "\n".join(lines)

@@ -1,0 +1,165 @@
+"""Ten questions, each answered in three hops at most from the README or the front page.
+
+A hop is a click on a link or a query in the site's search box. The answer has to stand
+in the section that the last hop lands on, or in the page if it lands on its top.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from book_site import ROOT
+from browser import local_page
+
+pytestmark = pytest.mark.xdist_group("book")
+
+MOST_HOPS = 3
+
+
+@dataclass(frozen=True)
+class Click:
+    """Follow the first link with this text."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Search:
+    """Type this into the search box and wait for the results."""
+
+    query: str
+
+
+@dataclass(frozen=True)
+class Task:
+    """A question, a plan, and a pattern of the answer for each place it must name."""
+
+    question: str
+    plan: tuple[Click | Search, ...]
+    answers: tuple[str, ...]
+
+
+ON_THE_SITE = [
+    Task(
+        "Where is the phase flipped?",
+        (Search("phase"), Click("Glossary"), Click("1.8")),
+        (r"fp4ref/gemm/pipeline\.py:\d+", r"kernel/gemm/pipeline\.cuh:\d+"),
+    ),
+    Task(
+        "Which line issues UTCCP?",
+        (Search("UTCCP"), Click("Glossary"), Click("6.6.4")),
+        (r"fp4ref/gemm/mma_warp\.py:\d+", r"kernel/gemm/mma_warp\.cuh:\d+"),
+    ),
+    Task(
+        "How many bytes does a stage wait for?",
+        (Search("tx-count"), Click("Glossary"), Click("5.4.8")),
+        (r"36,864", r"GemmConfig\.stage_tx_bytes"),
+    ),
+    Task(
+        "Where do the scales of row 33 lie in the 128x4 atom?",
+        (Search("SWIZZLE_32_4_4"), Click("Glossary")),
+        (r"512 bytes", r"r \+ 32"),
+    ),
+    Task(
+        "Which file of CUTLASS has the load loop?",
+        (Click("frame index"), Click("5.4")),
+        (r"sm100_blockscaled_mma_warpspecialized\.hpp",),
+    ),
+    Task(
+        "What does the code of the scale copies look like in CUDA?",
+        (Click("frame index"), Click("6.6.4"), Click("copy_scales")),
+        (r"def copy_scales", r"__device__.*copy_scales"),
+    ),
+    Task(
+        "On what does the rounding of the MMA rest?",
+        (Click("fidelity"),),
+        (r"published model", r"MMA-Sim"),
+    ),
+    Task(
+        "How does the machine report a hang?",
+        (Click("04. mbarriers and pipelines"),),
+        (r"DeadlockError",),
+    ),
+]
+
+FROM_THE_README = [
+    Task(
+        "Whose kernels have run on this machine?",
+        (Click("conformance"),),
+        (r"CUTLASS 72b", r"Triton", r"tutorial 01"),
+    ),
+    Task(
+        "What was measured on real silicon, and on which card?",
+        (Click("measured"),),
+        (r"H200", r"mbarrier"),
+    ),
+]
+
+
+@pytest.fixture
+def page(chromium: Any) -> Iterator[Any]:
+    with local_page(chromium, viewport={"width": 1280, "height": 900}) as opened:
+        yield opened
+
+
+def hop(page: Any, step: Click | Search) -> None:
+    """Do what a reader does."""
+    if isinstance(step, Search):
+        page.locator("button.search-button-field").first.click()
+        box = page.locator("input[type=search]:visible").first
+        box.fill(step.query)
+        box.press("Enter")
+        page.locator("#search-results li a").first.wait_for()
+        return
+    link = page.locator("main a:visible", has_text=re.compile(re.escape(step.text)))
+    exact = [each for each in link.all() if each.inner_text().strip() == step.text]
+    (exact[0] if exact else link.first).click()
+    page.wait_for_load_state("load")
+
+
+def landed_on(page: Any) -> str:
+    """Text of the section that the address names, or of the page."""
+    text: str = page.evaluate(
+        """() => {
+          const id = decodeURIComponent(location.hash.slice(1));
+          const place = id && document.getElementById(id);
+          const section = place ? place.closest("section") : null;
+          return (section ?? document.querySelector("article.bd-article")).innerText;
+        }"""
+    )
+    return text
+
+
+@pytest.mark.parametrize("task", ON_THE_SITE, ids=lambda task: task.question)
+def test_on_the_site(page: Any, site: Path, task: Task) -> None:
+    assert len(task.plan) <= MOST_HOPS
+    page.goto((site / "index.html").as_uri(), wait_until="load")
+    for step in task.plan:
+        hop(page, step)
+    text = landed_on(page)
+    for answer in task.answers:
+        assert re.search(answer, text), f"{page.url} says only:\n{text[:1500]}"
+
+
+@pytest.mark.parametrize("task", FROM_THE_README, ids=lambda task: task.question)
+def test_from_the_readme(task: Task) -> None:
+    """The README is read where it lies; its links lead to files beside it."""
+    assert len(task.plan) <= MOST_HOPS
+    path = ROOT / "README.md"
+    for step in task.plan:
+        assert isinstance(step, Click)
+        links = dict(re.findall(r"\[([^\]]+)\]\(([^)#:]+)\)", path.read_text("utf-8")))
+        path = (path.parent / links[step.text]).resolve()
+    text = path.read_text("utf-8")
+    for answer in task.answers:
+        assert re.search(answer, text), f"{path.name} has no {answer}"
+
+
+def test_there_are_ten() -> None:
+    tasks = [*ON_THE_SITE, *FROM_THE_README]
+    assert len({task.question for task in tasks}) == 10

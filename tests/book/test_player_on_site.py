@@ -1,0 +1,47 @@
+"""The player on the built site: by keyboard alone, and by link."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from browser import local_page
+
+pytestmark = pytest.mark.xdist_group("book")
+
+PAGE = "notebooks/00_start_here.html"
+IN_PLAYER = "document.activeElement?.closest('.fp4ref-player') !== null"
+
+
+def test_keyboard_alone_steps_plays_and_rewinds(chromium: Any, site: Path) -> None:
+    with local_page(chromium) as page:
+        page.goto((site / PAGE).as_uri())
+        player = page.locator(".fp4ref-player").first
+        player.locator(".fp4ref-picture svg").wait_for()
+        for _ in range(300):
+            page.keyboard.press("Tab")
+            if page.evaluate(IN_PLAYER):
+                break
+        assert page.evaluate(IN_PLAYER), "Tab never reaches the player"
+        for _ in range(5):
+            page.keyboard.press("ArrowRight")
+        assert player.get_attribute("data-step") == "5"
+        page.keyboard.press("Space")
+        page.wait_for_function(
+            "+document.querySelector('.fp4ref-player').dataset.step > 6"
+        )
+        page.keyboard.press("Space")
+        page.keyboard.press("Home")
+        assert player.get_attribute("data-step") == "0"
+        page.keyboard.press("4")
+        assert player.get_attribute("data-view") == "tmem"
+
+
+def test_a_link_opens_a_view_at_a_step(chromium: Any, site: Path) -> None:
+    with local_page(chromium) as page:
+        page.goto((site / PAGE).as_uri() + "?view=barriers&step=37")
+        player = page.locator(".fp4ref-player").first
+        player.locator(".fp4ref-picture svg").wait_for()
+        assert player.get_attribute("data-step") == "37"
+        assert player.get_attribute("data-view") == "barriers"
