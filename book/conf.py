@@ -62,6 +62,7 @@ suppress_warnings = ["mystnb.unknown_mime_type"]
 
 html_theme = "sphinx_book_theme"
 html_static_path = ["static", str(mathjax().parent)]
+html_extra_path = [str(path) for path in BOOK.glob("_generated/site")]
 html_css_files = ["book.css"]
 html_js_files = ["book.js"]
 html_use_index = False

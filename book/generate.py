@@ -21,8 +21,9 @@ import glossary  # noqa: E402
 import notebook_pages  # noqa: E402
 import pictures  # noqa: E402
 import tables  # noqa: E402
+import walk_page  # noqa: E402
 
-FOLDERS = ("_generated", "notebooks")
+FOLDERS = ("_generated", "_generated/site", "notebooks")
 
 
 def files() -> dict[str, str]:
@@ -39,6 +40,7 @@ def files() -> dict[str, str]:
         "_generated/executions.md": pictures.executions_text(),
         "_generated/layers.svg": pictures.layers_svg(),
         "_generated/layers.md": pictures.layers_text(),
+        "_generated/site/walk.html": walk_page.page(),
         **notebook_pages.pages(),
     }
 
@@ -58,7 +60,7 @@ def generate(book: Path = BOOK) -> list[str]:
         written.append(name)
     for folder in FOLDERS:
         for path in (book / folder).glob("[!.]*"):
-            if f"{folder}/{path.name}" not in wanted:
+            if path.is_file() and f"{folder}/{path.name}" not in wanted:
                 path.unlink(missing_ok=True)
     return written
 

@@ -27,7 +27,7 @@ from fp4ref.gemm.config import K_BLOCKS, TILE_K, TILE_M, GemmConfig
 from fp4ref.hardware.tcgen05 import SF_ROWS
 from fp4ref.numerics import ScaleFormat
 from fp4ref.side_by_side import line
-from fp4ref.trace import Event, Trace
+from fp4ref.trace import Event, Range, Trace
 
 PACKET_VERSION = 1
 KINDS = ("sync", "issue", "land", "note")
@@ -161,11 +161,13 @@ class _Writer:
                 if name == "operands":
                     key, value = repr(value), _json_numbers(value)
                 columns[name].append(table.number(value, key))
-            columns["reads"].append([ranges.number(tuple(r)) for r in event.reads])
+            columns["reads"].append(
+                [ranges.number(self._place(r)) for r in event.reads]
+            )
             kept = count.tile_of(event) < self.tiles
             columns["writes"].append(
                 [
-                    [ranges.number(tuple(w)), self._write(event, i, memory, kept)]
+                    [ranges.number(self._place(w)), self._write(event, i, memory, kept)]
                     for i, w in enumerate(event.writes)
                 ]
             )
@@ -182,6 +184,13 @@ class _Writer:
             "range": ranges.values,
             "barrier": labels.values,
         }
+
+    def _place(self, where: Range) -> tuple[str, int, int, int, int]:
+        """Return a range; global addresses change from run to run, offsets do not."""
+        start = where.start
+        if where.space == "gmem":
+            start -= self.trace.base["gmem"]
+        return where.space, start, where.nbytes, where.rows, where.pitch
 
     def _write(
         self, event: Event, i: int, memory: dict[str, NDArray[np.uint8]], kept: bool

@@ -198,6 +198,7 @@ await player.default.render({{model, el: document.getElementById("{name}")}});
         return (
             '<!doctype html><html lang="en"><head><meta charset="utf-8">'
             '<meta name="viewport" content="width=device-width">'
+            "<style>:root{color-scheme:light dark}</style>"
             f"<title>{html.escape(self.title or 'fp4ref')}</title></head>"
             f"<body><main>{self.static_html()}</main></body></html>"
         )

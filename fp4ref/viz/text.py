@@ -28,7 +28,7 @@ def step_text(trace: Trace, step: int, view: str = "timeline") -> str:
     lines = [
         f"Step {step} of {len(trace) - 1}: SM {event.sm}, CTA {event.cta}, "
         f"{event.agent}: {event.operation} ({event.kind})",
-        *_details(event),
+        *_details(trace, event),
     ]
     waits = [e for e in trace if e.issued >= 0 and e.issued <= step < e.step]
     for e in waits:
@@ -39,7 +39,7 @@ def step_text(trace: Trace, step: int, view: str = "timeline") -> str:
     return "\n".join(lines)
 
 
-def _details(event: Event) -> list[str]:
+def _details(trace: Trace, event: Event) -> list[str]:
     lines = []
     if event.frames:
         id = event.frames[-1]
@@ -52,8 +52,17 @@ def _details(event: Event) -> list[str]:
         lines.append(f"  operands: {shown}")
     for verb, ranges in (("reads", event.reads), ("writes", event.writes)):
         for r in ranges:
-            lines.append(f"  {verb} {r.size:,} bytes of {r.space} at {r.start:#x}")
+            lines.append(f"  {verb} {r.size:,} bytes of {_place(trace, r)}")
     return lines
+
+
+def _place(trace: Trace, where: Range) -> str:
+    """Name a range; in global memory by the matrix and the offset in it."""
+    if where.space == "gmem":
+        for name, start, nbytes in trace.meta.get("allocations", ()):
+            if start <= where.start < start + nbytes:
+                return f"{name} at offset {where.start - start:#x}"
+    return f"{where.space} at {where.start:#x}"
 
 
 def _operand(name: str, value: Any) -> str:

@@ -45,3 +45,22 @@ def test_a_link_opens_a_view_at_a_step(chromium: Any, site: Path) -> None:
         player.locator(".fp4ref-picture svg").wait_for()
         assert player.get_attribute("data-step") == "37"
         assert player.get_attribute("data-view") == "barriers"
+
+
+def test_the_default_walk_is_one_click_away(chromium: Any, site: Path) -> None:
+    """All its events, and the bytes of two tiles, in less than 3 MB."""
+    assert (site / "walk.html").stat().st_size < 3_000_000
+    with local_page(chromium) as page:
+        page.goto((site / "index.html").as_uri())
+        page.get_by_role("link", name="Play the default walk").click()
+        player = page.locator(".fp4ref-player")
+        player.locator(".fp4ref-picture svg").wait_for()
+        player.press("End")
+        machine = "document.querySelector('.fp4ref-player').fp4ref.machine"
+        wrong, computed, events = page.evaluate(
+            f"[{machine}.wrong.length, {machine}.results.size, {machine}.length]"
+        )
+        assert (wrong, computed) == (0, 2 * 24)
+        assert events > 3000
+        page.get_by_role("link", name="Back to the book").click()
+        assert page.url.endswith("index.html")

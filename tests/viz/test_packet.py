@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import fp4ref
+from fp4ref import viz
 from fp4ref.errors import InputError
-from fp4ref.trace import Trace
+from fp4ref.trace import Range, Trace
 from fp4ref.viz.packet import COMPUTED, NOT_KEPT, pack, trace_packet, unpack
 
 
@@ -29,7 +32,10 @@ def test_events_survive(small: fp4ref.Run) -> None:
         assert tuple(tables["frames"][columns["frames"][i]]) == event.frames
         assert tables["source"][columns["source"][i]] == event.source
         ranges = [tuple(tables["range"][r]) for r, _ in columns["writes"][i]]
-        assert ranges == [tuple(w) for w in event.writes]
+        base = {"gmem": small.trace.base["gmem"]}
+        assert ranges == [
+            (w.space, w.start - base.get(w.space, 0), *w[2:]) for w in event.writes
+        ]
 
 
 def test_payload_is_what_the_events_wrote(small: fp4ref.Run) -> None:
@@ -78,3 +84,28 @@ def test_bad_input_is_named(small: fp4ref.Run) -> None:
         trace_packet(Trace())
     with pytest.raises(InputError, match="SM 7 did nothing"):
         trace_packet(small.trace, sms=[7])
+
+
+def test_a_packet_does_not_depend_on_global_addresses(small: fp4ref.Run) -> None:
+    """They differ from run to run; a page must not."""
+    trace = small.trace
+    assert trace is not None
+
+    def moved(ranges: tuple[Range, ...]) -> tuple[Range, ...]:
+        return tuple(
+            r._replace(start=r.start + 4096) if r.space == "gmem" else r for r in ranges
+        )
+
+    other = Trace(
+        [replace(e, reads=moved(e.reads), writes=moved(e.writes)) for e in trace],
+        trace.deltas,
+        trace.images,
+        trace.base | {"gmem": trace.base["gmem"] + 4096},
+        trace.meta
+        | {"allocations": [[n, a + 4096, b] for n, a, b in trace.meta["allocations"]]},
+    )
+    assert pack(*trace_packet(other)) == pack(*trace_packet(trace))
+    load = next(e.step for e in trace if e.kind == "land" and e.agent == "tma")
+    text = viz.play(trace, step=load).text()
+    assert "of A at offset 0x0" in text
+    assert viz.play(other, step=load).text() == text
