@@ -7,12 +7,13 @@ BIN := .venv/bin
 endif
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: help walk lab book book-jupyter class test soak conformance bench clean
+.PHONY: help walk lab book book-jupyter class grade test soak conformance bench clean
 help:
 	@echo "make walk   a real matrix product through the kernel, every bit checked"
 	@echo "make lab    JupyterLab with the notebooks, from 00"
 	@echo "make book   the site, into book/_build/html; needs no network once set up"
-	@echo "make class  the notebooks without solutions, and a grader"
+	@echo "make class  the notebooks without solutions, into class/student"
+	@echo "make grade  FILES=folder of answered notebooks; scores as JSON"
 	@echo "make test   formatting, types, import rules and all tests"
 	@echo "make soak   the long tests: thousands of seeds, shapes and bit flips"
 	@echo "make conformance  other people's kernels on the emulated SM; rewrites the table"
@@ -63,6 +64,10 @@ book-jupyter: .venv/book
 
 class: .venv/lab
 	@$(BIN)/python -m fp4ref.lessons.classroom student $(if $(FORCE),--force)
+
+FILES ?= class/student
+grade: .venv/lab
+	@$(BIN)/python -m fp4ref.lessons.classroom grade $(FILES) --json
 
 test: .venv/dev
 	$(BIN)/ruff check .

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from fp4ref.errors import InputError
 from fp4ref.viz.packet import Header, pack
+from fp4ref.viz.strings import say, strings
 
 if TYPE_CHECKING:
     from fp4ref.viz.widget import StepPlayer
@@ -64,16 +65,6 @@ def esm() -> str:
 def css() -> str:
     """Return the style sheet."""
     return resources.files("fp4ref.viz").joinpath("player.css").read_text("utf-8")
-
-
-@cache
-def strings() -> dict[str, str]:
-    """Return every sentence that the player shows, by key."""
-    import json
-
-    text = resources.files("fp4ref.viz").joinpath("strings.json").read_text("utf-8")
-    found: dict[str, str] = json.loads(text)
-    return found
 
 
 class Player:
@@ -162,7 +153,7 @@ class Player:
     def fallback(self) -> str:
         """Return the text twin as HTML, for readers without scripts."""
         return (
-            '<div class="fp4ref-fallback"><p>Without scripts this picture is text:</p>'
+            f'<div class="fp4ref-fallback"><p>{html.escape(say("text.fallback"))}</p>'
             f"<pre>{html.escape(self.text())}</pre></div>"
         )
 

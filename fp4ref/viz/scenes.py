@@ -35,6 +35,7 @@ from fp4ref.side_by_side import side_by_side
 from fp4ref.trace import Trace
 from fp4ref.viz.packet import Header, config_of, trace_packet
 from fp4ref.viz.player import Player
+from fp4ref.viz.strings import say
 from fp4ref.viz.text import step_text, table_text
 
 VIEWS = ("timeline", "barriers", "smem", "tmem", "scales", "mma", "tiles", "sides")
@@ -216,10 +217,10 @@ def scale_journey(rows: int = 128, k: int = 256) -> Player:
             f"{TILE_K}"
         )
     places = scale_places(rows, k, k)
-    header: Header = {"title": "The journey of a scale", "scales": {"SFA": places}}
+    header: Header = {"title": say("title.scales"), "scales": {"SFA": places}}
 
     def text(_: int, __: str) -> str:
-        columns = ["row", "group", "global", "shared", "lane", "column", "byte"]
+        columns = say("text.scales.columns").split("|")
         names = ("gmem", "smem", "lane", "column", "byte")
         cells = [
             [
@@ -230,7 +231,7 @@ def scale_journey(rows: int = 128, k: int = 256) -> Player:
             for row in (0, 1, 31, 32, 127)
             for group in (0, 1, 4, 15)
         ]
-        return table_text("Where scales of a 128 x 256 tile lie.", columns, cells)
+        return table_text(say("text.scales", rows=rows, k=k), columns, cells)
 
     return Player(header, view="scales", text=text)
 
@@ -257,15 +258,16 @@ def swizzle(mode: str = "128B") -> Player:
         address = swizzled_offsets(found, 8, span)[:, ::16].tolist()
         modes[name] = {"span": span, "address": address}
     header: Header = {
-        "title": "The swizzle of shared memory",
+        "title": say("title.swizzle"),
         "swizzle": {"mode": mode, "modes": modes},
     }
 
     def text(_: int, __: str) -> str:
         chosen = modes[mode]
-        columns = ["row", *(f"chunk {c}" for c in range(len(chosen["address"][0])))]
+        chunks = range(len(chosen["address"][0]))
+        columns = [say("col.row"), *(say("swizzle.chunk", c=c) for c in chunks)]
         rows = [[i, *map(hex, row)] for i, row in enumerate(chosen["address"])]
-        return table_text(f"Swizzle {mode}: offset of each chunk.", columns, rows)
+        return table_text(say("text.swizzle", mode=mode), columns, rows)
 
     return Player(header, view="swizzle", text=text)
 
@@ -306,7 +308,7 @@ def quantiser(
     )
     back = dequantize_blocks(codes, scales, scale_format=formats[format])
     header: Header = {
-        "title": "One block through the quantiser",
+        "title": say("title.quantiser"),
         "quantiser": {
             "values": [float(v) for v in block],
             "norm": float(global_scale),
@@ -320,9 +322,13 @@ def quantiser(
             for i, (z, c, b) in enumerate(zip(block, codes, back, strict=True))
         ]
         return table_text(
-            f"One block of 16: scale code {int(scales[0]):#04x} "
-            f"({formats[format].name}), global scale {global_scale:g}.",
-            ["element", "value", "code", "E2M1 value", "decoded"],
+            say(
+                "text.quantiser",
+                scale=f"{int(scales[0]):#04x}",
+                format=formats[format].name,
+                norm=f"{global_scale:g}",
+            ),
+            say("text.quantiser.columns").split("|"),
             rows,
         )
 
@@ -368,7 +374,7 @@ def microscope(
         vec_size=SF_VEC_SIZE,
     )
     header: Header = {
-        "title": "One element of one tcgen05.mma",
+        "title": say("title.mma"),
         "microscope": {
             "a": parts[0].tolist(),
             "b": parts[1].tolist(),
@@ -391,8 +397,13 @@ def microscope(
         ]
         bits = int(d.view(np.uint32)[0, 0])
         return table_text(
-            f"C {float(start[0, 0])!r}; D {float(d[0, 0])!r} ({bits:#010x}).",
-            ["group", "sum of products", "scale a", "scale b"],
+            say(
+                "text.mma",
+                c=float(start[0, 0]),
+                d=float(d[0, 0]),
+                bits=f"{bits:#010x}",
+            ),
+            say("text.mma.columns").split("|"),
             rows,
         )
 

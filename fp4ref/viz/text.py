@@ -17,6 +17,7 @@ from fp4ref.hardware.tmem import LANES
 from fp4ref.side_by_side import line
 from fp4ref.trace import Barrier, Event, Range, Trace
 from fp4ref.viz.packet import config_of, memory_maps
+from fp4ref.viz.strings import say
 
 _ADDRESSES = re.compile(r"desc|taddr|tmem|mbar|smem|address|dst|response|mask")
 """Operands that are read as hexadecimal numbers."""
@@ -25,15 +26,22 @@ _ADDRESSES = re.compile(r"desc|taddr|tmem|mbar|smem|address|dst|response|mask")
 def step_text(trace: Trace, step: int, view: str = "timeline") -> str:
     """Say what happened at a step, and what the view shows after it."""
     event = trace.events[step]
-    lines = [
-        f"Step {step} of {len(trace) - 1}: SM {event.sm}, CTA {event.cta}, "
-        f"{event.agent}: {event.operation} ({event.kind})",
-        *_details(trace, event),
-    ]
+    head = say(
+        "text.step",
+        step=step,
+        last=len(trace) - 1,
+        sm=event.sm,
+        cta=event.cta,
+        agent=event.agent,
+        operation=event.operation,
+        kind=event.kind,
+    )
+    lines = [head, *_details(trace, event)]
     waits = [e for e in trace if e.issued >= 0 and e.issued <= step < e.step]
     for e in waits:
-        what = "in flight" if e.kind == "land" else "waiting"
-        lines.append(f"  SM {e.sm} {e.agent}: {e.operation} {what} since {e.issued}")
+        key = "text.flying" if e.kind == "land" else "text.waiting"
+        words = {"sm": e.sm, "agent": e.agent, "what": e.operation, "since": e.issued}
+        lines.append(f"  {say(key, **words)}")
     shown = tmem_texts if view in ("tmem", "mma", "scales") else barrier_texts
     lines += [f"  {text}" for text in shown(trace, step)]
     return "\n".join(lines)
@@ -44,15 +52,15 @@ def _details(trace: Trace, event: Event) -> list[str]:
     if event.frames:
         id = event.frames[-1]
         title = FRAMES[id].title if id in FRAMES else ""
-        lines.append(f"  frame {id}: {title}")
+        lines.append("  " + say("text.frame", id=id, title=title))
     if event.source:
         lines.append(f"  {line(event.source)}")
     if event.operands:
         shown = ", ".join(f"{k} {_operand(k, v)}" for k, v in event.operands.items())
-        lines.append(f"  operands: {shown}")
-    for verb, ranges in (("reads", event.reads), ("writes", event.writes)):
+        lines.append("  " + say("text.operands", shown=shown))
+    for key, ranges in (("text.reads", event.reads), ("text.writes", event.writes)):
         for r in ranges:
-            lines.append(f"  {verb} {r.size:,} bytes of {_place(trace, r)}")
+            lines.append(f"  {say(key, n=f'{r.size:,}', where=_place(trace, r))}")
     return lines
 
 
@@ -61,8 +69,8 @@ def _place(trace: Trace, where: Range) -> str:
     if where.space == "gmem":
         for name, start, nbytes in trace.meta.get("allocations", ()):
             if start <= where.start < start + nbytes:
-                return f"{name} at offset {where.start - start:#x}"
-    return f"{where.space} at {where.start:#x}"
+                return say("text.offset", name=name, at=f"{where.start - start:#x}")
+    return say("text.at", name=where.space, at=f"{where.start:#x}")
 
 
 def _operand(name: str, value: Any) -> str:
@@ -79,8 +87,13 @@ def barrier_texts(trace: Trace, step: int) -> list[str]:
         for change in event.barrier:
             last[change.space, change.address] = change
     return [
-        f"{b.space} {b.label}: phase {b.after[0]}, {b.after[1]} "
-        f"arrival{'s' * (b.after[1] != 1)} left, {b.after[2]} bytes left"
+        say(
+            "text.barrier",
+            name=f"{b.space} {b.label}",
+            phase=b.after[0],
+            pending=b.after[1],
+            tx=b.after[2],
+        )
         for b in last.values()
     ]
 
@@ -100,10 +113,15 @@ def tmem_texts(trace: Trace, step: int) -> list[str]:
             count = int(written[:, first : first + nbytes].sum()) // 4
             word = int(cells[0, :4].copy().view(np.uint32)[0])
             texts.append(
-                f"{space} {part['name']}, columns {part['column']} to "
-                f"{part['column'] + part['columns'] - 1}: {count:,} of "
-                f"{where.size // 4:,} words written"
-                + (f", first word {word:#010x}" if written[0, first] else "")
+                say(
+                    "text.part" if written[0, first] else "text.part.empty",
+                    name=f"{space} {part['name']}",
+                    first=part["column"],
+                    last=part["column"] + part["columns"] - 1,
+                    count=f"{count:,}",
+                    size=f"{where.size // 4:,}",
+                    word=f"{word:#010x}",
+                )
             )
     return texts
 

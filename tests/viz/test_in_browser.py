@@ -472,3 +472,38 @@ def test_a_wrong_rule_in_the_script_is_noticed(
     last = len(wide.trace or []) - 1
     page.evaluate(f"() => {PLAYER}.go({last})")
     assert page.evaluate(f"() => {PLAYER}.machine.wrong.length") > 0
+
+
+def test_a_click_in_one_view_picks_the_same_in_the_others(
+    small: fp4ref.Run, open_players: Any
+) -> None:
+    """A cell of TMEM is a scale of the journey, or an element of the microscope."""
+    assert small.trace is not None
+    page = open_players(viz.play(small, view="tmem", step=len(small.trace) - 1))
+    grid = page.locator("[data-grid]").bounding_box()
+
+    def click(lane: int, column: int) -> None:
+        x = grid["x"] + (column + 0.9) / 512 * grid["width"]
+        page.mouse.move(x, grid["y"] + (lane + 0.9) / 128 * grid["height"])
+        hovered = page.locator("figcaption").inner_text()
+        assert f"lane {lane}, column {column}, " in hovered
+        page.mouse.down()
+        page.mouse.up()
+
+    def shown(view: str, *names: str) -> list[str]:
+        page.locator(f"[data-view={view}]").first.click()
+        values = [
+            page.locator(f"[data-control={name}]").input_value() for name in names
+        ]
+        page.locator("[data-view=tmem]").first.click()
+        return values
+
+    click(70, 19)
+    assert shown("mma", "m", "n") == ["70", "19"]
+    click(37, 256 + 6)  # SFA: column 6 is K block 1, rows 64 to 95
+    assert shown("scales", "operand", "row", "group") == ["SFA", str(64 + 5), "4"]
+    page.locator("[data-view=scales]").first.click()
+    page.locator("[data-control=row]").fill("33")
+    page.locator("[data-control=group]").fill("15")
+    lane, column = shown("tmem", "lane", "column")
+    assert (lane, column) == ("1", str(256 + 3 * 4 + 1))

@@ -11,7 +11,8 @@ import pytest
 import fp4ref
 from fp4ref import viz
 from fp4ref.errors import InputError, MisalignedAddress
-from fp4ref.viz.player import PARTS, esm, strings
+from fp4ref.viz.player import PARTS, esm
+from fp4ref.viz.strings import strings
 
 
 def test_the_script_imports_nothing() -> None:
@@ -29,24 +30,32 @@ def test_every_file_of_the_script_is_used() -> None:
 
 def test_every_sentence_is_in_the_file_and_used() -> None:
     """All strings in one file: a key that is missing or idle is an error."""
-    script = esm()
-    keys = set(re.findall(r'T\("([\w.]+)"', script)) | set(
-        re.findall(
-            r'"((?:col|mma|timeline|barriers|smem|tmem|tiles|scales|sides)\.\w+)"',
-            script,
-        )
+    folder = resources.files("fp4ref.viz")
+    python = "".join(
+        folder.joinpath(f"{name}.py").read_text("utf-8")
+        for name in ("player", "scenes", "text")
     )
-    built = {
-        re.escape(k).replace(r"\$", "") for k in re.findall(r"T\(`([\w.]+)\$\{", script)
+    asked = set(re.findall(r'\bT\("([\w.]+)"', esm()))
+    asked |= set(re.findall(r'\bsay\(\s*"([\w.]+)"', python))
+    assert asked <= set(strings())
+    built = tuple(re.findall(r"T\(`([\w.]+)\$\{", esm()))  # T(`view.${...}`)
+    assert set(built) == {"kind.", "view.", "bar.", "speed.", "role.", "category."} | {
+        "known.",
+        "fault.",
     }
-    assert keys <= set(strings())
-    idle = {
-        k
-        for k in strings()
-        if k not in keys and not any(k.startswith(b.replace("\\", "")) for b in built)
-    }
-    quoted = {k for k in idle if f'"{k}"' in script}
-    assert idle - quoted == set()
+    quoted = esm() + python
+    idle = [
+        key
+        for key in strings()
+        if key not in asked and not key.startswith(built) and f'"{key}"' not in quoted
+    ]
+    assert idle == []
+
+
+def test_no_sentence_is_written_in_the_code() -> None:
+    """Two words in a row between quotes or backticks of the script are a sentence."""
+    found = re.findall(r'"([A-Z][a-z]+ [a-z]+[^"]*)"', esm())
+    assert [each for each in found if each != "Segoe UI"] == []
 
 
 def test_step_and_view_can_be_set(small: fp4ref.Run) -> None:

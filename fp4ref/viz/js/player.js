@@ -224,6 +224,10 @@ async function render({ model, el }) {
     e.preventDefault();
   });
   $(".fp4ref-picture").addEventListener("pointermove", (e) => {
+    if (dragging === null && e.target.dataset?.grid && view.hover) {
+      const p = point(e);
+      $("figcaption").textContent = view.hover(context(), p.x, p.y, e.target.dataset.grid.split(",").map(Number));
+    }
     if (dragging === null) return;
     view.drag(context(), dragging, point(e).x, drawn.width);
     fillControls();

@@ -98,6 +98,10 @@ const tmemView = {
   pick(px, py, [left, top, plot, tall]) {
     return `lane=${Math.max(0, Math.min(127, Math.floor(((py - top) / tall) * 128)))};column=${Math.max(0, Math.min(511, Math.floor(((px - left) / plot) * 512)))}`;
   },
+  hover({ m, ui, T }, px, py, area) {
+    const [lane, column] = this.pick(px, py, area).match(/\d+/g).map(Number), owner = this.owner(m, column);
+    return T("tmem.hover", { lane, column, owner: owner?.name ?? T("tmem.free"), value: this.cell(m, this.space(m, ui)[1], lane, column, T) });
+  },
   twin({ m, step, ui, T }) {
     const [name, space] = this.space(m, ui), sm = +name.slice(4), lane = +ui.lane, column = +ui.column, owner = this.owner(m, column);
     const writers = m.writersOf(name, lane * 2048 + column * 4).filter((s) => s <= step);
