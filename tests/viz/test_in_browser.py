@@ -507,3 +507,31 @@ def test_a_click_in_one_view_picks_the_same_in_the_others(
     page.locator("[data-control=group]").fill("15")
     lane, column = shown("tmem", "lane", "column")
     assert (lane, column) == ("1", str(256 + 3 * 4 + 1))
+
+
+def test_every_tile_ends_stored(
+    walk_runs: tuple[fp4ref.Run, fp4ref.Run], open_players: Any
+) -> None:
+    """A tile is handed out, loaded, multiplied, stored; never back."""
+    run, _ = walk_runs
+    assert run.trace is not None
+    order = [
+        "not handed out",
+        "handed out",
+        "loading",
+        "MMA",
+        "summed",
+        "of 4",
+        "stored",
+    ]
+    page = open_players(viz.play(run, view="tiles"))
+    page.locator("summary").click()
+    best = {}
+    for step in [*range(0, len(run.trace), 97), len(run.trace) - 1]:
+        page.evaluate(f"() => {PLAYER}.go({step})")
+        for row in page.locator(".fp4ref-twin tbody tr").all_inner_texts():
+            tile, state, _ = row.split("\t")
+            (now,) = [i for i, w in enumerate(order) if state == w or w == state[2:6]]
+            assert now >= best.get(tile, 0), (step, row)
+            best[tile] = now
+    assert list(best.values()) == [len(order) - 1] * 6

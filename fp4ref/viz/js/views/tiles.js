@@ -10,8 +10,13 @@ const tilesView = {
   works(m) {
     if (m.works) return m.works;
     m.works = []; m.stores = []; m.cancels = [];
+    m.phases = { k_tile_count: new Map(), accumulate: new Map(), "mma.exit": new Map() };
     for (let i = 0; i < m.length; i++) {
       const op = m.tables.operation[m.columns.operation[i]];
+      if (op in m.phases && (op !== "accumulate" || m.event(i).operands.value === "zero")) {
+        const sm = m.columns.sm[i];
+        m.phases[op].set(sm, [...(m.phases[op].get(sm) ?? []), i]);
+      }
       if (op.startsWith("tile_scheduler") || op.startsWith("clusterlaunch") || (op.endsWith(".store") && m.columns.kind[i] === 2)) {
         const e = m.event(i);
         if (op.startsWith("tile_scheduler")) m.works.push({ step: i, sm: e.sm, cta: e.cta, agent: e.agent, ...e.operands });
@@ -31,15 +36,21 @@ const tilesView = {
     const { shape } = m.header.meta, [tm, tn] = m.header.maps.tile;
     return { across: Math.ceil(shape.m / tm), down: Math.ceil(shape.n / tn), tm, tn, m: shape.m, n: shape.n };
   },
+  // What has become of a tile: each SM loads, multiplies and stores in the order it learned.
   state(m, step, i, j, T) {
-    const mine = this.works(m).filter((w) => w.valid && w.m === i && w.n === j && w.step <= step), g = this.grid(m);
-    if (!mine.length) return { kind: "note", word: T("tiles.waiting"), sm: null };
-    const roles = new Set(mine.map((w) => w.agent)), sm = mine[0].sm;
-    const boxes = Math.ceil(Math.min(g.tn, g.n - j * g.tn) / 32);
-    const done = new Set(m.stores.filter((s) => s.step <= step && Math.floor(s.m / g.tm) === i && Math.floor(s.n / g.tn) === j).map((s) => s.n)).size;
-    if (done >= boxes) return { kind: "st", word: T("tiles.done"), sm };
-    if (done || roles.has("warp4") && m.works.some((w) => w.valid && w.m === i && w.n === j && w.agent === "warp4" && w.step <= step) && roles.has("warp0")) return { kind: roles.has("warp4") && done ? "ld" : "mma", word: done ? T("tiles.storing", { n: done, of: boxes }) : T("tiles.running"), sm };
-    return { kind: roles.has("warp0") ? "mma" : roles.has("warp2") ? "tma" : "clc", word: T(roles.has("warp0") ? "tiles.running" : roles.has("warp2") ? "tiles.loading" : "tiles.known"), sm };
+    const learned = this.works(m).filter((w) => w.agent === "warp1" && w.valid);
+    const mine = learned.find((w) => w.m === i && w.n === j && w.step <= step), g = this.grid(m);
+    if (!mine) return { kind: "note", word: T("tiles.waiting"), sm: null };
+    const sm = mine.sm, nth = learned.filter((w) => w.sm === sm).indexOf(mine);
+    const reached = (phase) => (m.phases[phase].get(sm)?.[nth] ?? Infinity) <= step;
+    const of = Math.ceil(Math.min(g.tn, g.n - j * g.tn) / 32);
+    const n = new Set(m.stores.filter((s) => s.step <= step && Math.floor(s.m / g.tm) === i && Math.floor(s.n / g.tn) === j).map((s) => s.n)).size;
+    if (n >= of) return { kind: "st", word: T("tiles.done"), sm };
+    if (n) return { kind: "ld", word: T("tiles.storing", { n, of }), sm };
+    if (reached("mma.exit")) return { kind: "commit", word: T("tiles.summed"), sm };
+    if (reached("accumulate")) return { kind: "mma", word: T("tiles.running"), sm };
+    if (reached("k_tile_count")) return { kind: "tma", word: T("tiles.loading"), sm };
+    return { kind: "clc", word: T("tiles.known"), sm };
   },
   answers(m, step, T) {
     const learned = this.works(m).filter((w) => w.agent === "warp1" && w.step <= step).map((w) => [w.step, `SM ${w.sm}`, `(${w.cta.join(", ")})`, w.valid ? T("tiles.got", { m: w.m, n: w.n }) : T("tiles.nothing")]);
