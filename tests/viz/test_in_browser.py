@@ -535,3 +535,50 @@ def test_every_tile_ends_stored(
             assert now >= best.get(tile, 0), (step, row)
             best[tile] = now
     assert list(best.values()) == [len(order) - 1] * 6
+
+
+@pytest.mark.parametrize(
+    ("options", "backend"),
+    [
+        ({"tile_n": 64}, "emulator"),
+        ({"d_format": "nvfp4", "sfd_format": ScaleFormat.UE4M3}, "emulator"),
+        ({"d_format": "bf16", "scheduler": "static"}, "emulator"),
+        ({}, "ptx"),
+    ],
+    ids=str,
+)
+def test_every_configuration_plays(
+    open_players: Any, options: dict[str, Any], backend: Any
+) -> None:
+    """Odd tiles, other outputs, and the compiled kernel's own trace."""
+    rng = np.random.default_rng(8)
+    qa = fp4ref.quantize(rng.standard_normal((130, 512)).astype(np.float32))
+    qb = fp4ref.quantize(rng.standard_normal((200, 512)).astype(np.float32))
+    config = fp4ref.GemmConfig(**options)
+    run = fp4ref.run(qa, qb, config=config, backend=backend, sms=1)
+    assert run.trace is not None
+    page = open_players(viz.play(run, step=len(run.trace) - 1))
+    for name in page.locator("[role=tab]").all():
+        name.click()
+        assert page.locator(".fp4ref-picture rect").count() > 3
+        assert "undefined" not in page.locator(".fp4ref-player").inner_text()
+    assert page.evaluate(f"() => {PLAYER}.machine.wrong") == []
+    assert page.evaluate(f"() => {PLAYER}.machine.results.size") > 0
+
+
+def test_a_trace_of_an_unknown_kernel_plays(
+    small: fp4ref.Run, open_players: Any
+) -> None:
+    """Without a configuration there are no maps, and the rest still works."""
+    trace = small.trace
+    assert trace is not None
+    bare = fp4ref.Trace(trace.events, trace.deltas, trace.images, trace.base, {})
+    page = open_players(viz.play(bare, step=len(trace) - 1))
+    tabs = page.locator("[role=tab]").all()
+    names = [tab.get_attribute("data-view") for tab in tabs]
+    assert names == ["timeline", "barriers", "tmem", "mma"]
+    for tab in tabs:
+        tab.click()
+        assert page.locator(".fp4ref-picture rect").count() > 3
+        assert "undefined" not in page.locator(".fp4ref-player").inner_text()
+    assert page.evaluate(f"() => {PLAYER}.machine.wrong") == []
