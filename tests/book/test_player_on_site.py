@@ -64,3 +64,27 @@ def test_the_default_walk_is_one_click_away(chromium: Any, site: Path) -> None:
         assert events > 3000
         page.get_by_role("link", name="Back to the book").click()
         assert page.url.endswith("index.html")
+
+
+@pytest.mark.parametrize("view", ["fault", "barriers", "tmem", "timeline"])
+def test_the_theme_does_not_reach_into_a_picture(
+    chromium: Any, site: Path, view: str
+) -> None:
+    """Themes have rules for classes such as "card"; a rect with one would vanish."""
+    with local_page(chromium) as page:
+        page.goto((site / "notebooks/04_mbarriers_and_pipelines.html").as_uri())
+        page.locator(".fp4ref-player [data-view=fault]").first.wait_for()
+        player = page.locator(".fp4ref-player:has([data-view=fault])").first
+        player.locator(f"[data-view={view}]").first.click()
+        shapes = player.locator(".fp4ref-picture svg").locator("rect, text, line")
+        found = shapes.evaluate_all(
+            "(all) => all.map((e) => [getComputedStyle(e).display, e.outerHTML])"
+        )
+        assert len(found) > 20
+        assert [each for each in found if each[0] not in ("inline", "block")] == []
+        for name in ("position", "padding"):
+            plain = {"static", "0px"}
+            styles = shapes.evaluate_all(
+                f"(all) => all.map((e) => getComputedStyle(e).{name})"
+            )
+            assert set(styles) <= plain

@@ -277,7 +277,7 @@ def test_one_scale_lights_up_in_all_four_pictures(open_players: Any) -> None:
             line, byte = int(fy * 32), int(fx * 16)
             assert row == byte // 4 * 32 + line
             assert group % 4 == byte % 4
-        assert page.locator(".lit").count() == 3 + 4  # four lane quarters
+        assert page.locator(".f-lit").count() == 3 + 4  # four lane quarters
 
 
 def test_drag_over_a_tie(open_players: Any) -> None:
@@ -411,7 +411,7 @@ def test_a_deadlock_is_drawn(open_players: Any) -> None:
     rows = page.locator(".fp4ref-twin tbody tr").all_inner_texts()
     assert len(rows) == len(caught.value.edges)
     page.locator("[data-view=barriers]").first.click()
-    assert page.locator(".card.stuck").count() >= 1
+    assert page.locator(".f-card.f-stuck").count() >= 1
 
 
 def test_an_illegal_access_is_marked_in_tmem(open_players: Any) -> None:
@@ -428,7 +428,7 @@ def test_an_illegal_access_is_marked_in_tmem(open_players: Any) -> None:
         fp4ref.run(q, q)
     page = open_players(viz.fault(caught.value))
     page.locator("[data-view=tmem]").first.click()
-    mark = page.locator(".mark.illegal")
+    mark = page.locator(".f-mark.f-illegal")
     lane = int(caught.value.where.split("0x")[1][:4], 16)
     area, grid = mark.bounding_box(), page.locator("[data-grid]").bounding_box()
     assert abs(area["y"] + 1 - grid["y"] - lane / 128 * grid["height"]) < 2

@@ -6,9 +6,11 @@ const attributes = (a) => Object.entries(a ?? {}).filter(([, v]) => v !== undefi
 const hex = (n, width = 0) => "0x" + n.toString(16).toUpperCase().padStart(width, "0");
 const hex2 = (n) => n.toString(16).toUpperCase().padStart(2, "0");
 
-const rect = (x, y, w, h, cls, more) => `<rect x="${+x.toFixed(2)}" y="${+y.toFixed(2)}" width="${+Math.max(0, w).toFixed(2)}" height="${+Math.max(0, h).toFixed(2)}" class="${cls}"${attributes(more)}/>`;
-const text = (x, y, s, cls = "", more) => `<text x="${+x.toFixed(2)}" y="${+y.toFixed(2)}" class="${cls}"${attributes(more)}>${esc(s)}</text>`;
-const lineTo = (x1, y1, x2, y2, cls, more) => `<line x1="${+x1.toFixed(2)}" y1="${+y1.toFixed(2)}" x2="${+x2.toFixed(2)}" y2="${+y2.toFixed(2)}" class="${cls}"${attributes(more)}/>`;
+// Names of our own: a page's theme has rules for words such as "card" and "alert".
+const named = (cls) => (cls ? cls.split(" ").map((c) => `f-${c}`).join(" ") : "");
+const rect = (x, y, w, h, cls, more) => `<rect x="${+x.toFixed(2)}" y="${+y.toFixed(2)}" width="${+Math.max(0, w).toFixed(2)}" height="${+Math.max(0, h).toFixed(2)}" class="${named(cls)}"${attributes(more)}/>`;
+const text = (x, y, s, cls = "", more) => `<text x="${+x.toFixed(2)}" y="${+y.toFixed(2)}" class="${named(cls)}"${attributes(more)}>${esc(s)}</text>`;
+const lineTo = (x1, y1, x2, y2, cls, more) => `<line x1="${+x1.toFixed(2)}" y1="${+y1.toFixed(2)}" x2="${+x2.toFixed(2)}" y2="${+y2.toFixed(2)}" class="${named(cls)}"${attributes(more)}/>`;
 const group = (body, more) => `<g${attributes(more)}>${body}</g>`;
 const fit = (s, pixels, size = 11) => {
   const most = Math.max(0, Math.floor(pixels / (size * 0.56)));
@@ -22,7 +24,7 @@ const PATTERNS = {
 };
 function patternDefs(id) {
   return "<defs>" + Object.entries(PATTERNS).filter(([, d]) => d).map(([name, d]) =>
-    `<pattern id="${id}-${name}" width="6" height="6" patternUnits="userSpaceOnUse"><rect width="6" height="6" class="p-${name}"/><path d="${d}" class="p-line"/></pattern>`).join("") + "</defs>";
+    `<pattern id="${id}-${name}" width="6" height="6" patternUnits="userSpaceOnUse"><rect width="6" height="6" class="f-p-${name}"/><path d="${d}" class="f-p-line"/></pattern>`).join("") + "</defs>";
 }
 // A box of a category: its hue, and its pattern above it.
 const box = (id, name, x, y, w, h, more) =>

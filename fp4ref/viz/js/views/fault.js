@@ -23,12 +23,12 @@ const faultView = {
         out += rect(x2, y1(i), w2, h, "card stuck", { "data-tip": on });
         out += text(x2 + 7, y1(i) + 15, fit(parts[1], w2 - 12, 12), "strong") + text(x2 + 7, y1(i) + 28, fit(parts[2], w2 - 12, 10.4), "tiny") + text(x2 + 7, y1(i) + 41, fit(`${T("col.releasedby")}: ${by}`, w2 - 12, 10.4), "tiny");
         waiters.forEach((name, k) => {
-          if (by.split(", cta").some((part, n) => (n ? `cta${part}` : part) === who(name))) out += lineTo(x2, y1(i) + 36, w1 + 2, y1(k) + 34, "arrow back", { "data-tip": T("fault.by", { b: parts[1], by: who(name) }) });
+          if ((by.match(/cta \([^)]*\) warp\d+/g) ?? []).includes(who(name))) out += lineTo(x2, y1(i) + 36, w1 + 2, y1(k) + 34, "arrow back", { "data-tip": T("fault.by", { b: parts[1], by: who(name) }) });
         });
       });
       for (const [a, b, by] of f.edges) {
         const from = y1(waiters.indexOf(a)) + 16, to = y1(barriers.findIndex(([on]) => on === b)) + 16;
-        out += lineTo(w1 + 1, from, x2 - 8, to, "arrow", { "data-tip": T("fault.edge", { a: who(a), b, by }) }) + `<path d="M${x2 - 8} ${to - 4}L${x2} ${to}L${x2 - 8} ${to + 4}Z" class="arrowhead"/>`;
+        out += lineTo(w1 + 1, from, x2 - 8, to, "arrow", { "data-tip": T("fault.edge", { a: who(a), b, by }) }) + `<path d="M${x2 - 8} ${to - 4}L${x2} ${to}L${x2 - 8} ${to + 4}Z" class="f-arrowhead"/>`;
       }
       y = top + Math.max(waiters.length, barriers.length) * row + 8;
       for (const words of wrap(T("fault.legend"), width)) { out += text(0, y, words, "small"); y += 14; }

@@ -33,7 +33,7 @@ const quantiserView = {
       stacked.set(key, level + 1);
       const to = E2M1_HALVES[q.codes[i]] / 2, y = axis - 18 - 11 * Math.min(4, level);
       out += lineTo(x(s), y, x(to), axis, i === pick ? "arrow picked" : "arrow");
-      out += `<circle cx="${x(s)}" cy="${y}" r="${i === pick ? 7 : 5}" class="${i === pick ? "dot picked" : "dot"}" data-drag="${i}" data-ui="element=${i}" data-tip="${esc(T("quantiser.dot", { i, z: mmaView.number(values[i]), s: mmaView.number(s), to }))}"/>`;
+      out += `<circle cx="${x(s)}" cy="${y}" r="${i === pick ? 7 : 5}" class="${named(i === pick ? "dot picked" : "dot")}" data-drag="${i}" data-ui="element=${i}" data-tip="${esc(T("quantiser.dot", { i, z: mmaView.number(values[i]), s: mmaView.number(s), to }))}"/>`;
     });
     const per = width < 520 ? 8 : 16, bw = width / per, y0 = axis + 40;
     q.codes.forEach((code, i) => {
