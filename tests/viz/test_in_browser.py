@@ -8,6 +8,7 @@ import random
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -235,17 +236,24 @@ def test_a_link_leads_to_the_step(small: fp4ref.Run, open_players: Any) -> None:
     )
 
 
-def test_a_picture_is_saved_with_its_text(
-    small: fp4ref.Run, open_players: Any, tmp_path: Path
+def test_every_picture_is_saved_with_its_text(
+    walk_runs: tuple[fp4ref.Run, fp4ref.Run], open_players: Any
 ) -> None:
-    page = open_players(viz.play(small, view="barriers", step=60))
-    with page.expect_download() as download:
-        page.locator("[data-act=save]").click()
-    text = Path(download.value.path()).read_text()
-    assert download.value.suggested_filename == "fp4ref-barriers-60.svg"
-    assert "<title>" in text
-    assert "mainloop.full[0]" in text.split("<desc>")[1].split("</desc>")[0]
-    assert "var(--" not in text
+    page = open_players(viz.play(*walk_runs, step=350))
+    for view in VIEWS:
+        page.locator(f"[data-view={view}]").first.click()
+        label = page.locator(".fp4ref-picture svg").get_attribute("aria-label")
+        with page.expect_download() as download:
+            page.locator("[data-act=save]").click()
+        assert download.value.suggested_filename == f"fp4ref-{view}-350.svg"
+        picture = ElementTree.parse(download.value.path()).getroot()
+        space = "{http://www.w3.org/2000/svg}"
+        assert picture.find(f"{space}title").text == label
+        assert len(picture.find(f"{space}desc").text.splitlines()) > 1, view
+        assert "var(--" not in Path(download.value.path()).read_text(), view
+        page.locator("[data-act=link]").click()
+        address = page.locator(".fp4ref-link a").get_attribute("href")
+        assert address.endswith(f"?view={view}&step=350")
 
 
 def test_without_scripts_the_text_shows(small: fp4ref.Run, open_players: Any) -> None:

@@ -59,7 +59,7 @@ const twinText = (twin) => [twin.intro, ...(twin.rows?.length ? [twin.columns.jo
 function exportSvg(svg, label, description) {
   const copy = svg.cloneNode(true);
   const from = svg.querySelectorAll("*"), to = copy.querySelectorAll("*");
-  const keep = ["fill", "stroke", "stroke-width", "stroke-dasharray", "font", "text-anchor", "opacity"];
+  const keep = ["fill", "stroke", "stroke-width", "stroke-dasharray", "font", "text-anchor", "opacity", "image-rendering"];
   from.forEach((node, i) => {
     const style = getComputedStyle(node);
     to[i].setAttribute("style", keep.map((k) => `${k}:${style.getPropertyValue(k)}`).join(";"));
