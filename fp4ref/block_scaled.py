@@ -43,6 +43,8 @@ RECIPES: Final = ("cutlass",)
 FloatT = TypeVar("FloatT", np.float32, np.float64)
 
 _LARGEST_SCALE: Final = {ScaleFormat.UE4M3: 448.0, ScaleFormat.UE8M0: 2.0**127}
+#: The largest value that a scale's rounding takes to zero; UE8M0 rounds up.
+_VANISHING: Final = {ScaleFormat.UE4M3: 2.0**-10, ScaleFormat.UE8M0: 0.0}
 _SCALE_DTYPES: Final = {
     "float8_e4m3fn": ScaleFormat.UE4M3,
     "float8_e8m0fnu": ScaleFormat.UE8M0,
@@ -51,6 +53,10 @@ _SCALE_DTYPES: Final = {
 
 class SaturationWarning(UserWarning):
     """The largest values of a block were clipped, because its scale cannot grow."""
+
+
+class UnderflowWarning(UserWarning):
+    """Most blocks decode to zero, because their scale rounds to zero."""
 
 
 class NonFiniteWarning(UserWarning):
@@ -269,6 +275,8 @@ def quantize(
     SaturationWarning
         ``amax * global_scale`` of a block is above 6 times the largest scale (2688
         with UE4M3).
+    UnderflowWarning
+        The scales of most blocks that are not zero round to zero.
     NonFiniteWarning
         `x` holds NaN or Inf.
     """
@@ -334,6 +342,16 @@ def _warn_of_losses(
             f"the global scale exceeds 6 * {largest:g}, and is clipped to it. Pass "
             "global_scale='auto', or a smaller number",
             SaturationWarning,
+            stacklevel=3,
+        )
+    live = int((amax > 0).sum())
+    lost = int(((amax > 0) & (amax * norm <= 6 * _VANISHING[scale_format])).sum())
+    if 2 * lost > live:
+        warnings.warn(
+            f"{lost} of {live} blocks decode to zero: their largest value times the "
+            f"global scale {norm:g} is so small that the block scale rounds to zero. "
+            "Pass global_scale='auto'; if the number was amax / 2688, pass its inverse",
+            UnderflowWarning,
             stacklevel=3,
         )
 

@@ -13,6 +13,7 @@ from fp4ref.block_scaled import (
     GlobalScaleWarning,
     NonFiniteWarning,
     SaturationWarning,
+    UnderflowWarning,
     quantize,
 )
 from fp4ref.errors import InputError, LayoutError
@@ -66,6 +67,7 @@ def test_a_zero_block_beside_a_small_one_stays_zero_without_nan_or_warning() -> 
     assert (values[0, :16] == np.float32(0.01)).all()
 
 
+@pytest.mark.filterwarnings("ignore::fp4ref.block_scaled.UnderflowWarning")
 @pytest.mark.parametrize(
     ("amax", "scale"), [(0.005859375, 0x00), (0.00586, 0x01), (0.005, 0x00), (0.0, 0)]
 )
@@ -507,3 +509,25 @@ def test_a_batch_is_swizzled_matrix_by_matrix() -> None:
     assert swizzled.data.shape == (2, sf_nbytes(130, 5))
     one = BlockScaled(q.codes[1], q.scales[1]).swizzled_scales()
     assert (swizzled.data[1] == one.data).all()
+
+
+def test_a_global_scale_in_the_wrong_direction_is_named() -> None:
+    x = np.random.default_rng(0).standard_normal((64, 64)).astype(np.float32)
+    right = quantize(x, global_scale="auto")
+    assert right.global_scale is not None
+    with pytest.warns(UnderflowWarning, match="256 of 256 blocks decode to zero"):
+        wrong = quantize(x, global_scale=1 / right.global_scale**2)
+    assert not wrong.dequantize().any()
+
+
+@pytest.mark.parametrize(("bits", "vanishes"), [(0, True), (1, False)])
+def test_the_edge_of_underflow(bits: int, vanishes: bool) -> None:
+    """6 * 2^-10 ties to scale 0; the next float32 gets the smallest scale."""
+    edge = np.array([6 * 2.0**-10], np.float32)
+    x = np.zeros((1, 16), np.float32)
+    x[0, 0] = (edge.view(np.uint32) + np.uint32(bits)).view(np.float32)[0]
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        q = quantize(x)
+    assert (q.scales[0, 0] == 0) == vanishes
+    assert [w.category for w in seen] == [UnderflowWarning] * vanishes
