@@ -46,7 +46,7 @@ NOTES = [
     "Tutorial 02 with two k-tiles or more can hang by its own text: nothing keeps its "
     "four warps together, so a warp that waits for a phase can be lapped by two. The "
     "eager schedule does that, and the machine names the fault (MbarrierFault). Warps "
-    "of a real SM stay close enough.",
+    "of a real SM presumably stay close enough.",
 ]
 
 WAITING = [

@@ -828,6 +828,13 @@ TCGEN05 = _rules(
         "PTX, tcgen05.commit",
         _TCGEN05 + "test_commit_covers_only_its_own_thread",
     ),
+    (
+        "tcgen05.commit",
+        "the commits of one thread arrive in order",
+        ASSUMED,
+        "PTX lists mma, cp and shift as what a commit tracks, not other commits",
+        _TCGEN05 + "test_commits_of_one_thread_arrive_in_order",
+    ),
 )
 
 CLC = _rules(
@@ -961,6 +968,7 @@ NOT_MODELLED: tuple[Gap, ...] = (
     Gap("tcgen05.mma, kind::f16 and kind::f8f6f4", "D in FP16, MN-major operands"),
     Gap("tcgen05.mma, kind::f16 and kind::f8f6f4", "6- and 4-bit elements"),
     Gap("tcgen05.mma, kind::f16 and kind::f8f6f4", "disable-output-lane, scale-input"),
+    Gap("tcgen05.fence", "a missing before_ or after_thread_sync", False),
     Gap("mbarrier", "the word of a live barrier: on Hopper ld.shared misses it", False),
     Gap("cp.async", "groups, sources shorter than their targets, cache policies"),
     Gap("tcgen05.cp", "shapes other than 32x128b.warpx4, decompression"),

@@ -776,6 +776,26 @@ def test_commit_comes_after_everything_before_it(schedule):
     assert order[:8] == ["tcgen05.cp"] * 8
 
 
+@pytest.mark.parametrize("schedule", ["late", *range(10)])
+def test_commits_of_one_thread_arrive_in_order(schedule):
+    second = MBAR + 16
+
+    def steps(warp):
+        mbarrier.init(warp, second, 1)
+        easy_scales(warp)
+        easy_mma(warp)
+        tcgen05.commit(warp, second)
+
+    _, on = landing_order(steps, schedule=schedule)
+    arrivals = [
+        e.operands["mbar"]
+        for e in on.recorder.trace
+        if e.kind == "land" and e.operation == "tcgen05.commit"
+    ]
+    assert arrivals[0] == second
+    assert len(arrivals) == 2
+
+
 def test_commit_covers_only_its_own_thread():
     """Another warp's commit does not track this warp's MMA."""
     on = machine("late", trace=True)

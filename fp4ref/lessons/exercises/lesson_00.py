@@ -43,7 +43,8 @@ def mma_count() -> int:
     hints=(
         "The phase ends when no arrival is pending and no byte is missing.",
         "`mbarrier.arrive.expect_tx` brings the only arrival, and announces the bytes.",
-        "The last of the four copies does it, when it lands: which one is last?",
+        "Whichever of the four copies lands last does it; look which one that was in "
+        "this run.",
     ),
     wrong=(
         "mbarrier.arrive.expect_tx",

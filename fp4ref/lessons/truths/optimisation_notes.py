@@ -7,7 +7,6 @@ package's.
 from __future__ import annotations
 
 import inspect
-from collections import Counter
 
 from fp4ref.cuda_kernel.build import packaged
 from fp4ref.errors import TensorMapError
@@ -32,21 +31,6 @@ _TILES, _SMS, _SECONDS = 10_878, 148, 0.543e-3
 def bank_of_lane_2() -> int:
     """Bank of lane 2's store in rows of 272 bytes."""
     return 2 * _PADDED_ROW // _BANK_NBYTES % _BANKS
-
-
-def _passes(row_nbytes: int) -> int:
-    """Most words that a warp's 16-byte stores, one in each row, send to one bank."""
-    words = (
-        (lane * row_nbytes + byte) // _BANK_NBYTES
-        for lane in range(32)
-        for byte in range(0, _STORE_NBYTES, _BANK_NBYTES)
-    )
-    return max(Counter(word % _BANKS for word in words).values())
-
-
-def slower_without_pad() -> int:
-    """How many times more passes the stores take in rows of 256 bytes."""
-    return _passes(_PLAIN_ROW) // _passes(_PADDED_ROW)
 
 
 def most_box_columns() -> int:
@@ -78,11 +62,6 @@ def headroom() -> int:
     return (SMEM_NBYTES - 4 * _STAGE_NBYTES - _PADDED_STAGING) // 1000
 
 
-def five_stages_fit() -> bool:
-    """Whether five stages fit beside staging without the pad."""
-    return 5 * _STAGE_NBYTES + _PLAIN_STAGING <= SMEM_NBYTES
-
-
 def row_groups_lie_along() -> str:
     """What differs between the epilogue warps' addresses: lanes or columns."""
     first = {e.agent: int(e.operands["taddr"]) for e in reversed(issued("tcgen05.ld"))}
@@ -90,9 +69,10 @@ def row_groups_lie_along() -> str:
     return "lanes" if len(lanes) == len(first) else "columns"
 
 
-def lanes_of_warp_2() -> list[int]:
-    """First and last lane that warp 2 reaches."""
-    return list(quarter_of(2))
+def row_group_of_warp_2() -> int:
+    """Which group of 32 rows, a row being a lane, warp 2 reaches."""
+    first, last = quarter_of(2)
+    return first // (last - first + 1)
 
 
 def warps_for_all_lanes() -> int:
@@ -123,12 +103,6 @@ def overhead_per_mma() -> float:
     return round(other / _MMAS, 1)
 
 
-def expected_reduction() -> list[int]:
-    """Sum of the three ranges that the document adds up."""
-    parts = ((50, 80), (25, 35), (15, 30))
-    return [sum(low for low, _ in parts), sum(high for _, high in parts)]
-
-
 def leading_offset_bits() -> list[int]:
     """First and last bit of the leading-dimension byte offset."""
     words = [
@@ -139,22 +113,11 @@ def leading_offset_bits() -> list[int]:
     return [(changed & -changed).bit_length() - 1, changed.bit_length() - 1]
 
 
-def mma_cycles() -> int:
-    """Cycles of an MMA if the tensor core is busy for half of a tile."""
-    return round(0.5 * _TILE_CYCLES / _MMAS)
-
-
 def fence_instructions() -> int:
     """MEMBARs in the packaged SASS beyond those of ``fence.proxy.async``."""
     ptx, sass = packaged("example_72b.ptx"), packaged("example_72b.sass")
     assert "tcgen05.fence::after_thread_sync" in ptx
     return sass.count("MEMBAR") - ptx.count("fence.proxy.async")
-
-
-def nanoseconds_of_200_cycles() -> int:
-    """200 cycles at the clock that the document's tile time implies."""
-    tiles = _TILES / (_SMS / 2)
-    return round(200 * _SECONDS / (tiles * _TILE_CYCLES) * 1e9)
 
 
 def predicate_may_be_left_out() -> bool:
