@@ -196,7 +196,7 @@ def _check_writable(path: Path, force: bool) -> None:
             return
     except InputError:
         pass
-    raise InputError(f"{path} exists and no walk made it; use --force to overwrite")
+    raise InputError(f"{path} exists, and may be yours; use --force to overwrite it")
 
 
 @contextmanager

@@ -31,6 +31,8 @@ from fp4ref.side_by_side import Pair, side_by_side
 from fp4ref.trace import Trace
 
 F32 = NDArray[np.float32]
+MOST_ELEMENTS = 1 << 28
+"""Of a random matrix: 1 GB of float32."""
 DEFAULT_INPUT = "minilm_ffn_down.npz"
 
 
@@ -121,6 +123,11 @@ def random_problem(m: int, n: int, k: int, seed: int = 0) -> Problem:
     """
     if min(m, n, k) < 1:
         raise InputError(f"size {m}x{n}x{k}: every size is at least 1")
+    if max(m * k, n * k, m * n) > MOST_ELEMENTS:
+        raise InputError(
+            f"size {m}x{n}x{k}: a matrix of more than {MOST_ELEMENTS:,} elements; take "
+            "smaller sizes, the tiles are alike"
+        )
     rng = np.random.default_rng(seed)
 
     def matrix(rows: int) -> F32:

@@ -229,3 +229,8 @@ def test_a_missing_file_and_a_bad_name_are_refused(tmp_path: Path) -> None:
         make_config("f32", "79")
     with pytest.raises(InputError, match="every size is at least 1"):
         random_problem(0, 1, 32)
+
+
+def test_a_size_beyond_memory_is_refused() -> None:
+    with pytest.raises(InputError, match="take smaller sizes"):
+        random_problem(99_999_999, 999_999, 99_999)

@@ -211,8 +211,8 @@ def _array(
 def _elements(
     answer: Any, truth: Sequence[Any], where: str, unit: str
 ) -> Difference | None:
-    if isinstance(answer, np.ndarray | range):
-        answer = answer.tolist() if isinstance(answer, np.ndarray) else list(answer)
+    if isinstance(answer, np.ndarray):
+        answer = answer.tolist()
     if not isinstance(answer, Sequence) or isinstance(answer, str | bytes):
         return _kind(answer, f"a list of {len(truth)} elements", where)
     return _sequence(answer, truth, where, unit)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
@@ -95,9 +96,19 @@ def _page(found: Excerpt) -> Page:
     return Page(plain, code(found.place, found.text, found.language))
 
 
+def _require_name(name: object) -> str:
+    """Return a name such as ``"fp4ref.gemm.mma_warp:copy_scales"``."""
+    if not isinstance(name, str) or not re.fullmatch(r"fp4ref[\w.:]{,200}", name):
+        shown = f"{name!r}"[:60]
+        raise InputError(
+            f"{shown} is no name; write it like 'fp4ref.gemm.mma_warp:copy_scales'"
+        )
+    return name
+
+
 def cuda_excerpt(name: str) -> Excerpt:
     """Return the CUDA twin of a definition of the emulator."""
-    found = twin(name)
+    found = twin(_require_name(name))
     if found is None:
         raise InputError(f"{name} has no twin in the kernel")
     return Excerpt(f"{found.file}:{found.first}-{found.last}", found.text, "cuda")
@@ -105,7 +116,7 @@ def cuda_excerpt(name: str) -> Excerpt:
 
 def python_excerpt(name: str) -> Excerpt:
     """Return the text of a definition of the emulator, with the comment above it."""
-    module, _, path = name.partition(":")
+    module, _, path = _require_name(name).partition(":")
     file, lines, tree = _parsed(module)
     first, last = 1, len(lines)
     body: list[ast.stmt] = tree.body

@@ -95,6 +95,8 @@ def trace_packet(
     InputError
         The trace is empty, or an SM is not in it.
     """
+    if isinstance(tiles, bool) or not isinstance(tiles, int) or tiles < 0:
+        raise InputError(f"tiles={tiles!r}: a whole number, at least 0")
     if not trace.events:
         raise InputError("this trace has no events; there is nothing to step through")
     found = {e.sm for e in trace}

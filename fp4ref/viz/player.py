@@ -11,10 +11,11 @@ import base64
 import html
 import os
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from importlib import resources
 from itertools import count
+from operator import index
 from typing import TYPE_CHECKING, Any
 
 from fp4ref.errors import InputError
@@ -67,6 +68,22 @@ def css() -> str:
     return resources.files("fp4ref.viz").joinpath("player.css").read_text("utf-8")
 
 
+def whole(name: str, value: object) -> int:
+    """Return `value` if it is a whole number.
+
+    Raises
+    ------
+    InputError
+        It is not.
+    """
+    try:
+        if isinstance(value, bool):
+            raise TypeError
+        return index(value)  # type: ignore[arg-type]
+    except TypeError:
+        raise InputError(f"{name}={value!r}: a whole number") from None
+
+
 class Player:
     """The step-through player of one packet; shown when it ends a cell.
 
@@ -78,6 +95,8 @@ class Player:
         Number of steps; 0 for a picture without a trace.
     view
         The view shown first.
+    views
+        The views that there are; only `view` if None.
     text
         Called with a step and a view, gives the text twin.
     """
@@ -90,6 +109,7 @@ class Player:
         steps: int = 0,
         step: int = 0,
         view: str,
+        views: Sequence[str] | None = None,
         text: Callable[[int, str], str],
     ) -> None:
         self.title = str(header.get("title", ""))
@@ -97,14 +117,16 @@ class Player:
         self._steps = steps
         self._text = text
         self._step, self._view = self._check(step), view
+        self._views = list(views or (view,))
         self._widget: StepPlayer | None = None
 
     def _check(self, step: int) -> int:
+        step = whole("step", step)
         if self._steps and not 0 <= step < self._steps:
             raise InputError(
                 f"step {step}: this trace has steps 0 to {self._steps - 1}"
             )
-        return int(step)
+        return step
 
     @property
     def step(self) -> int:
@@ -124,9 +146,8 @@ class Player:
 
     @view.setter
     def view(self, view: str) -> None:
-        if f"view.{view}" not in strings():
-            names = sorted(k[5:] for k in strings() if k.startswith("view."))
-            raise InputError(f"view {view!r}; there is {', '.join(names)}")
+        if view not in self._views:
+            raise InputError(f"view {view!r}; there is {', '.join(self._views)}")
         self._view = view
         if self._widget:
             self._widget.view = view
@@ -203,7 +224,22 @@ await player.default.render({{model, el: document.getElementById("{name}")}});
         except ImportError:  # without the extra "lab" the page is static
             return {"text/html": self.static_html(), **plain}
         data, metadata = bundle if isinstance(bundle, tuple) else (bundle, {})
-        return {**(data or {}), "text/html": self.fallback(), **plain}, metadata
+        return {**(data or {}), **plain}, metadata
+
+    def _ipython_display_(self) -> None:
+        """Show the player, and in an output of its own the text twin.
+
+        A notebook that is opened again without its kernel has no widget any more; the
+        text is then what remains. Style sheets hide it beside a living player.
+        """
+        from IPython.display import display
+
+        bundle = self._repr_mimebundle_()
+        data, metadata = bundle if isinstance(bundle, tuple) else (bundle, {})
+        show: Any = display
+        show(data, raw=True, metadata=metadata)
+        if "text/html" not in data:
+            show({"text/html": self.fallback()}, raw=True)
 
     def __repr__(self) -> str:
         return self.text()

@@ -18,6 +18,7 @@ from fp4ref.gemm.config import K_BLOCKS, TILE_K, TILE_M
 from fp4ref.hardware.tcgen05 import SF_ROWS
 from fp4ref.layout import (
     SwizzleMode,
+    padded_shape,
     sf_nbytes,
     sf_offset,
     swizzled_offsets,
@@ -34,7 +35,7 @@ from fp4ref.run import Run
 from fp4ref.side_by_side import side_by_side
 from fp4ref.trace import Trace
 from fp4ref.viz.packet import Header, config_of, trace_packet
-from fp4ref.viz.player import Player
+from fp4ref.viz.player import Player, whole
 from fp4ref.viz.strings import say
 from fp4ref.viz.text import step_text, table_text
 
@@ -82,33 +83,83 @@ def play(
         step or SM is not in the trace.
     """
     trace = _trace(run)
-    for name in (view, *(views or ())):
+    for name in (view, *_names(views)):
         _check_view(name)
-    header, payload = trace_packet(trace, sms=sms, tiles=tiles)
+    header, payload = trace_packet(trace, sms=_numbers("sms", sms), tiles=tiles)
     config = config_of(trace)
     if config:
+        m, n, k = (int(trace.meta["shape"][name]) for name in "mnk")
         header["scales"] = {
-            "SFA": scale_places(TILE_M, TILE_K, trace.meta["shape"]["k"]),
-            "SFB": scale_places(TILE_M, TILE_K, trace.meta["shape"]["k"]),
+            "SFA": scale_places(TILE_M, TILE_K, rows_in_all=m, k_in_all=k),
+            "SFB": scale_places(
+                TILE_M, TILE_K, rows_in_all=min(n, config.tile_n), k_in_all=k
+            ),
         }
     if kernel is not None:
-        if not isinstance(run, Run):
-            raise InputError("the view 'sides' compares two runs; pass the Run")
+        if not isinstance(run, Run) or not isinstance(kernel, Run):
+            raise InputError("the view 'sides' compares two runs; pass both as Run")
         header["sides"] = _sides(run, kernel)
     elif view == "sides":
         raise InputError(
             "the view 'sides' needs the kernel's run: play(run, kernel_run, "
             "view='sides') with kernel_run = fp4ref.run(..., backend='ptx')"
         )
-    header |= {"title": title, "views": None if views is None else list(views)}
+    there = available(header)
+    chosen = there if views is None else [n for n in there if n in _names(views)]
+    if not chosen:
+        raise InputError(
+            f"views={views!r}: none of them is there; this trace has {', '.join(there)}"
+        )
+    if view not in chosen:
+        if view != "timeline":
+            raise InputError(
+                f"view {view!r} is not among the views: {', '.join(chosen)}"
+            )
+        view = chosen[0]
+    header |= {"title": str(title), "views": chosen}
     return Player(
         header,
         payload,
         steps=len(trace),
         step=step,
         view=view,
+        views=chosen,
         text=lambda at, name: step_text(trace, at, name),
     )
+
+
+def available(header: Header) -> list[str]:
+    """Return the views that a header has something for, as the script finds them."""
+    tables, maps = header.get("tables", {}), header.get("maps", {})
+    operations = tables.get("operation", ())
+    spaces = header.get("spaces", {})
+    there = {
+        "timeline": bool(operations),
+        "barriers": bool(tables.get("barrier")),
+        "smem": bool(maps.get("smem")) and any(s.startswith("smem") for s in spaces),
+        "tmem": any(s.startswith("tmem") for s in spaces),
+        "scales": "scales" in header,
+        "mma": "tcgen05.mma" in operations,
+        "tiles": any(o.startswith("tile_scheduler") for o in operations)
+        and "shape" in header.get("meta", {}),
+        "sides": "sides" in header,
+        "fault": "fault" in header,
+    }
+    return [name for name, has in there.items() if has]
+
+
+def _names(views: object) -> list[str]:
+    if views is None:
+        return []
+    if isinstance(views, str) or not isinstance(views, Iterable):
+        raise InputError(f"views={views!r}: a list of names")
+    return [str(name) for name in views]
+
+
+def _numbers(name: str, values: object) -> list[int]:
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise InputError(f"{name}={values!r}: a list of whole numbers")
+    return [whole(name, value) for value in values]
 
 
 def _trace(run: Run | Trace) -> Trace:
@@ -172,24 +223,26 @@ def _preview(data: npt.NDArray[np.uint8], at: int) -> list[int | None]:
     return part + [None] * (PREVIEW - len(part) if not part else 0)
 
 
-def scale_places(rows: int, k: int, k_in_all: int) -> Header:
+def scale_places(rows: int, k: int, *, rows_in_all: int, k_in_all: int) -> Header:
     """Say where each scale of a tile lies: global, shared and tensor memory.
 
     Parameters
     ----------
     rows, k
         Of the tile; `k` elements have ``k / 16`` scales.
-    k_in_all
-        K of the whole matrix, which sets the distance of row blocks.
+    rows_in_all, k_in_all
+        Of the whole matrix. What a tile has beyond them lies in no global memory.
     """
     groups, in_all = k // SF_VEC_SIZE, -(-k_in_all // SF_VEC_SIZE)
     places: Header = {name: [] for name in ("gmem", "smem", "lane", "column", "byte")}
     columns = K_BLOCKS * rows // SF_ROWS
+    _, padded = padded_shape(rows, in_all)
     for row in range(rows):
         for group in range(groups):
             block, s = divmod(group, groups // K_BLOCKS)
             where = tmem_scale_position(row, s)
-            places["gmem"].append(sf_offset(row, group, max(in_all, groups)))
+            offset = sf_offset(row, group, in_all) if group < padded else None
+            places["gmem"].append(offset)
             places["smem"].append(sf_offset(row, group, groups))
             places["lane"].append(where.lanes[0])
             places["column"].append(where.column + block * columns // K_BLOCKS)
@@ -197,6 +250,7 @@ def scale_places(rows: int, k: int, k_in_all: int) -> Header:
     return places | {
         "rows": rows,
         "groups": groups,
+        "rows_in_all": min(rows, rows_in_all),
         "groups_in_all": in_all,
         "columns": columns,
         "nbytes": sf_nbytes(rows, groups),
@@ -211,12 +265,12 @@ def scale_journey(rows: int = 128, k: int = 256) -> Player:
     InputError
         A tile has 128 rows of scales and K is 256, as one mainloop stage holds.
     """
-    if (rows, k) != (TILE_M, TILE_K):
+    if (whole("rows", rows), whole("k", k)) != (TILE_M, TILE_K):
         raise InputError(
             f"scale journey of {rows} x {k}: a stage holds {TILE_M} rows and K = "
             f"{TILE_K}"
         )
-    places = scale_places(rows, k, k)
+    places = scale_places(rows, k, rows_in_all=rows, k_in_all=k)
     header: Header = {"title": say("title.scales"), "scales": {"SFA": places}}
 
     def text(_: int, __: str) -> str:
@@ -250,7 +304,7 @@ def swizzle(mode: str = "128B") -> Player:
         "64B": SwizzleMode.B64,
         "128B": SwizzleMode.B128,
     }
-    if mode not in named:
+    if not isinstance(mode, str) or mode not in named:
         raise InputError(f"swizzle mode {mode!r}; there is {', '.join(named)}")
     modes = {}
     for name, found in named.items():
@@ -293,32 +347,31 @@ def quantiser(
         Not 16 finite numbers, another format, or a scale that is not positive.
     """
     formats = {"nvfp4": ScaleFormat.UE4M3, "ue8m0": ScaleFormat.UE8M0}
-    if format not in formats:
+    if not isinstance(format, str) or format not in formats:
         raise InputError(f"format {format!r}; there is {', '.join(formats)}")
     if values is None:
         values = np.linspace(-6, 6, 16).round(2)
         values[3], values[8] = 2.5, 0.25
-    block = np.asarray(values, np.float32).ravel()
+    block = _floats("quantiser", values)
+    factor = float(_floats("global_scale", global_scale)[0])
     if block.size != SF_VEC_SIZE or not np.isfinite(block).all():
         raise InputError(
             f"quantiser: {block.size} values; a block is {SF_VEC_SIZE} finite numbers"
         )
-    codes, scales = quantize_blocks(
-        block, norm=global_scale, scale_format=formats[format]
-    )
+    codes, scales = quantize_blocks(block, norm=factor, scale_format=formats[format])
     back = dequantize_blocks(codes, scales, scale_format=formats[format])
     header: Header = {
         "title": say("title.quantiser"),
         "quantiser": {
             "values": [float(v) for v in block],
-            "norm": float(global_scale),
+            "norm": factor,
             "format": formats[format].name,
         },
     }
 
     def text(_: int, __: str) -> str:
         rows = [
-            [i, f"{z:g}", f"{c:#x}", f"{decode_e2m1(c):g}", f"{b / global_scale:g}"]
+            [i, f"{z:g}", f"{c:#x}", f"{decode_e2m1(c):g}", f"{b / factor:g}"]
             for i, (z, c, b) in enumerate(zip(block, codes, back, strict=True))
         ]
         return table_text(
@@ -326,7 +379,7 @@ def quantiser(
                 "text.quantiser",
                 scale=f"{int(scales[0]):#04x}",
                 format=formats[format].name,
-                norm=f"{global_scale:g}",
+                norm=f"{factor:g}",
             ),
             say("text.quantiser.columns").split("|"),
             rows,
@@ -358,11 +411,12 @@ def microscope(
     InputError
         A shape or a code is wrong.
     """
-    parts = [np.asarray(v, np.uint8).ravel() for v in (a, b, sfa, sfb)]
+    names = ("a", "b", "sfa", "sfb")
+    parts = [_codes(name, v) for name, v in zip(names, (a, b, sfa, sfb), strict=True)]
     sizes = [v.size for v in parts]
     if sizes != [64, 64, 4, 4]:
         raise InputError(f"microscope: sizes {sizes}; need 64, 64, 4 and 4 codes")
-    start = np.array([[c]], np.float32)
+    start = _floats("c", c)[:1].reshape(1, 1)
     codes_a, codes_b, scales_a, scales_b = (v[None] for v in parts)
     d = mma_block_scaled(
         codes_a,
@@ -410,6 +464,26 @@ def microscope(
     return Player(header, view="mma", text=text)
 
 
+def _floats(name: str, values: object) -> npt.NDArray[np.float32]:
+    """Return float32 numbers, at least one."""
+    try:
+        with np.errstate(over="ignore"):
+            found = np.asarray(values, np.float64).astype(np.float32).ravel()
+    except (TypeError, ValueError, OverflowError):
+        found = np.empty(0, np.float32)
+    if not found.size or values is None:
+        raise InputError(f"{name}: {str(values)[:60]!r} is no list of numbers")
+    return found
+
+
+def _codes(name: str, values: object) -> npt.NDArray[np.uint8]:
+    """Return codes of 0 to 255."""
+    wide = _floats(f"microscope {name}", values)
+    if not ((wide >= 0) & (wide <= 255) & (wide == np.floor(wide))).all():
+        raise InputError(f"microscope {name}: codes are whole numbers of 0 to 255")
+    return wide.astype(np.uint8)
+
+
 def fault(error: HardwareFault) -> Player:
     """Return a picture of a fault: rule, remedy, wait-for graph, and the trace so far.
 
@@ -450,6 +524,7 @@ def fault(error: HardwareFault) -> Player:
         steps=steps,
         step=max(0, steps - 1),
         view="fault",
+        views=available(header),
         text=lambda _, __: str(error),
     )
 

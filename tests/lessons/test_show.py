@@ -172,3 +172,10 @@ def test_the_outline() -> None:
 def test_the_body_is_shown_and_not_an_overload() -> None:
     text = repr(lessons.source("fp4ref.layout.swizzle:Swizzle.__call__"))
     assert "row_bits" in text
+
+
+@pytest.mark.parametrize("name", [None, 3, [], "", "os:path", "é" * 10**6, "fp4ref;"])
+@pytest.mark.parametrize("show", [lessons.source, lessons.cuda, lessons.beside])
+def test_what_is_no_name_is_refused_in_a_sentence(show, name) -> None:
+    with pytest.raises(InputError, match="is no name; write it like"):
+        show(name)

@@ -156,3 +156,34 @@ def read_step(page: Any) -> int:
     words = "Python reads step: "
     assert str(text).startswith(words), text
     return int(str(text).removeprefix(words))
+
+
+def test_a_saved_notebook_shows_the_text_when_opened_again(
+    chromium: Any, lab: str
+) -> None:
+    """No kernel, so no widget; and beside a living player the text is hidden."""
+    from playwright.sync_api import expect
+
+    with local_page(chromium, viewport={"width": 1280, "height": 900}) as page:
+        page.goto(f"{lab}/lab/tree/{NAME}?token={TOKEN}&reset")
+        page.wait_for_function(READY, timeout=90_000)
+        page.evaluate(
+            "void window.jupyterapp.commands.execute('notebook:run-all-cells')"
+        )
+        player = page.locator(".jp-OutputArea .fp4ref-player").first
+        player.wait_for(timeout=120_000)
+        page.wait_for_function(READY, timeout=90_000)
+        assert page.locator(".fp4ref-fallback").count() > 0
+        assert page.locator(".fp4ref-fallback:visible").count() == 0
+        page.evaluate("() => window.jupyterapp.commands.execute('docmanager:save')")
+        page.evaluate(
+            """async () => {
+          await window.jupyterapp.shell.currentWidget.sessionContext.shutdown() }"""
+        )
+        page.goto(f"{lab}/lab/tree/{NAME}?token={TOKEN}&reset")
+        text = page.locator(".fp4ref-fallback").first
+        text.wait_for(state="visible", timeout=90_000)
+        text.scroll_into_view_if_needed()
+        expect(text).to_contain_text("Step 0 of", timeout=30_000)
+        if folder := os.environ.get("FP4REF_SCREENSHOTS"):
+            page.screenshot(path=f"{folder}/lab-again.png")

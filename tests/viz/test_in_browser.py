@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import random
+import re
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -590,3 +591,77 @@ def test_a_trace_of_an_unknown_kernel_plays(
         assert page.locator(".fp4ref-picture rect").count() > 3
         assert "undefined" not in page.locator(".fp4ref-player").inner_text()
     assert page.evaluate(f"() => {PLAYER}.machine.wrong") == []
+
+
+def test_stuck_barriers_are_the_ones_that_the_error_names(open_players: Any) -> None:
+    """By memory and address: "clc.full[1]" ends in "c.full[1]", and SMs share names."""
+    q, w = (fp4ref.quantize(np.ones((n, 2560), np.float32)) for n in (256, 128))
+    with (
+        patch("fp4ref.gemm.mma_warp.release_stage", lambda warp, stage: None),
+        pytest.raises(DeadlockError) as caught,
+    ):
+        fp4ref.run(q, w, sms=2)
+    page = open_players(viz.fault(caught.value))
+    page.locator("[data-view=barriers]").first.click()
+    page.locator("summary").click()
+    rows = [
+        row.split("\t")
+        for row in page.locator(".fp4ref-twin tbody tr").all_inner_texts()
+    ]
+    waited = {row[0] for row in rows if "warp" in row[5]}
+    named = re.findall(
+        r"mbarrier smem(\d) 0x\w+ \((.+?)\)", " ".join(e[1] for e in caught.value.edges)
+    )
+    assert waited == {f"SM {sm} {label}" for sm, label in named}
+    assert {sm for sm, _ in named} == {"0", "1"}
+
+
+@pytest.mark.parametrize("text", ["1.5", "-1", "999", "", "1e99"])
+def test_a_number_that_cannot_be_is_refused(
+    small: fp4ref.Run, open_players: Any, text: str
+) -> None:
+    """The picture stays, the field says that it is wrong, and returns when left."""
+    page = open_players(viz.play(small, step=len(small.trace or []) - 1))
+    for view, name in (("mma", "m"), ("tmem", "column"), ("smem", "row")):
+        page.locator(f"[data-view={view}]").first.click()
+        before = page.locator(".fp4ref-picture").inner_html()
+        field = page.locator(f"[data-control={name}]")
+        kept = field.input_value()
+        field.fill(text)
+        assert field.get_attribute("aria-invalid") == "true"
+        assert page.locator(".fp4ref-picture").inner_html() == before
+        page.locator(".fp4ref-player").focus()
+        assert field.input_value() == kept
+
+
+def test_the_quantiser_lands_on_ties_and_refuses_no_scale(open_players: Any) -> None:
+    page = open_players(viz.quantiser())
+    page.locator("summary").click()
+    page.locator(".fp4ref-twin tbody tr").first.wait_for()
+    ties = {0.25, 0.75, 1.25, 1.75, 2.5, 3.5, 5.0}
+    for element in range(1, 15):
+        page.locator("[data-control=element]").fill(str(element))
+        page.locator("[data-control=tie]").click()
+        row = page.locator(".fp4ref-twin tbody tr").nth(element).inner_text()
+        _, value, scaled, *_ = row.split("\t")
+        assert abs(float(scaled)) in ties, row
+        shown = page.locator("[data-control=value]").input_value()
+        assert float(shown) == pytest.approx(float(value), rel=1e-6)
+    for text in ("0", "-1", "1e-300", "1e300"):
+        page.locator("[data-control=norm]").fill(text)
+        assert page.locator("[data-control=norm]").get_attribute("aria-invalid")
+    page.locator(".fp4ref-player").focus()
+    assert page.locator("[data-control=norm]").input_value() == "1"
+
+
+def test_scales_outside_a_small_matrix_are_said_to_be(open_players: Any) -> None:
+    rng = np.random.default_rng(2)
+    qa = fp4ref.quantize(rng.standard_normal((130, 96)).astype(np.float32))
+    qb = fp4ref.quantize(rng.standard_normal((72, 96)).astype(np.float32))
+    page = open_players(viz.play(fp4ref.run(qa, qb), view="scales"))
+    assert page.locator("[data-control=group]").input_value() == "5"
+    assert "outside the matrix" not in page.locator(".fp4ref-picture").inner_text()
+    page.locator("[data-control=group]").fill("6")
+    assert page.locator(".fp4ref-picture").inner_text().count("outside the matrix") == 1
+    page.locator("[data-control=group]").fill("10")
+    assert page.locator(".fp4ref-picture").inner_text().count("outside the matrix") == 2

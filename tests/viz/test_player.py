@@ -76,7 +76,23 @@ def test_the_widget_shares_step_and_view(small: fp4ref.Run) -> None:
     assert widget.view == "barriers"
     data, _ = player._repr_mimebundle_()
     assert "application/vnd.jupyter.widget-view+json" in data
-    assert "fp4ref-fallback" in data["text/html"]
+
+
+def test_the_text_is_an_output_of_its_own(
+    small: fp4ref.Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A notebook opened again has no widget any more; the text remains."""
+    display = pytest.importorskip("IPython.display", reason="it is in the extra 'lab'")
+    shown: list[dict[str, str]] = []
+    monkeypatch.setattr(display, "display", lambda data, **_: shown.append(data))
+    player = viz.play(small)
+    player._ipython_display_()
+    assert ["text/html" in data for data in shown] == [False, True]
+    assert "fp4ref-fallback" in shown[1]["text/html"]
+    shown.clear()
+    monkeypatch.setenv("FP4REF_STATIC", "1")
+    player._ipython_display_()
+    assert ["text/html" in data for data in shown] == [True]
 
 
 def test_static_html_is_whole(
@@ -112,6 +128,26 @@ def test_the_same_player_twice_has_two_names(small: fp4ref.Run) -> None:
         (lambda run: viz.scale_journey(64, 64), "a stage holds"),
         (lambda run: viz.microscope([0], [0], [0], [0]), "need 64"),
         (lambda run: viz.fault(ValueError("x")), "no hardware fault"),
+        (lambda run: viz.play(run, step="3"), "a whole number"),
+        (lambda run: viz.play(run, step=2.7), "a whole number"),
+        (lambda run: viz.play(run, step=True), "a whole number"),
+        (lambda run: viz.play(run, sms=0), "a list of whole numbers"),
+        (lambda run: viz.play(run, tiles=-3), "at least 0"),
+        (lambda run: viz.play(run, views=5), "a list of names"),
+        (lambda run: viz.play(run, views=[]), "none of them is there"),
+        (lambda run: viz.play(run, views=["tmem"], view="mma"), "not among the views"),
+        (lambda run: viz.play(run, run.trace, view="sides"), "pass both as Run"),
+        (lambda run: setattr(viz.play(run), "view", "fault"), "there is timeline"),
+        (lambda run: setattr(viz.play(run), "step", None), "a whole number"),
+        (lambda run: viz.quantiser("abc"), "no list of numbers"),
+        (lambda run: viz.quantiser([1e300] * 16), "finite"),
+        (lambda run: viz.quantiser(global_scale="x"), "no list of numbers"),
+        (lambda run: viz.quantiser(global_scale=0), "positive"),
+        (lambda run: viz.quantiser(format=[1]), "there is nvfp4"),
+        (lambda run: viz.swizzle([1]), "there is none"),
+        (lambda run: viz.scale_journey(128.5, 256), "a whole number"),
+        (lambda run: viz.microscope(*[[1.5] * 64] * 4), "whole numbers of 0 to 255"),
+        (lambda run: viz.microscope(None, 1, 2, 3), "no list of numbers"),
     ],
 )
 def test_bad_input_is_named(small: fp4ref.Run, call, words: str) -> None:  # type: ignore[no-untyped-def]

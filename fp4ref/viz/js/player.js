@@ -43,13 +43,16 @@ async function render({ model, el }) {
       <button type="button" data-act="link">${esc(T("foot.link"))}</button><output class="fp4ref-link"></output>
       <span class="fp4ref-keys">${esc(T(last >= 0 ? "foot.keys" : "foot.keys0"))}</span></div>
     <div class="fp4ref-live" aria-live="polite"></div>`;
+  if (!views.length) { el.textContent = T("noviews"); return () => {}; }
   if (views.length < 2) root.querySelector(".fp4ref-tabs").hidden = true;
   el.replaceChildren(root);
   const $ = (s) => root.querySelector(s);
   const clamp = (k) => Math.max(0, Math.min(last, Math.round(k) || 0));
   const step = () => clamp(model.get("step"));
-  const context = () => ({ m, step: step(), ui: ui[view.id], T, id, go, redraw: draw, width: Math.max(300, Math.floor($(".fp4ref-picture").clientWidth || 680)) });
+  const context = () => ({ m, step: step(), ui: ui[view.id], T, id, go, refresh, announce, width: Math.max(300, Math.floor($(".fp4ref-picture").clientWidth || 680)) });
 
+  function refresh() { fillControls(); draw(); }
+  function announce(words) { $("figcaption").textContent = words; $(".fp4ref-live").textContent = words; }
   function go(k) {
     model.set("step", clamp(k));
     model.save_changes();
@@ -203,11 +206,17 @@ async function render({ model, el }) {
     else if (e.target.dataset.act === "speed" && timer) { stop(); play(); }
     else if (e.target.dataset.control) {
       const t = e.target;
-      if (t.type === "number" && (t.value === "" || (t.min !== "" && +t.value < +t.min) || (t.max !== "" && +t.value > +t.max))) return t.setAttribute("aria-invalid", "true");
+      const control = view.controls(context()).find((c) => c.id === t.dataset.control);
+      if (t.type === "number" && (t.value === "" || !t.validity.valid || control.valid?.(+t.value) === false)) return t.setAttribute("aria-invalid", "true");
       t.removeAttribute("aria-invalid");
-      setUi(`${t.dataset.control}=${t.value}`, "controls");
+      setUi(`${t.dataset.control}=${t.type === "number" ? +t.value : t.value}`, "controls");
       fillControls();
     }
+  });
+  root.addEventListener("focusout", (e) => { // a refused value does not stay
+    if (!e.target.matches?.("input[aria-invalid]")) return;
+    e.target.removeAttribute("aria-invalid");
+    e.target.value = ui[view.id][e.target.dataset.control];
   });
   $(".fp4ref-controls").addEventListener("submit", (e) => e.preventDefault());
   $("details").addEventListener("toggle", () => draw());

@@ -31,7 +31,8 @@ const barriersView = {
     }
     if (step === m.length - 1)
       for (const [waiter, on] of m.header.fault?.edges ?? []) {
-        const id = m.barriers.findIndex((b) => on.includes(b.label) && on.includes(b.space.replace("smem", "")) || on.includes(b.label));
+        const [, space, address] = /mbarrier (\S+) (0x[0-9a-fA-F]+)/.exec(on) ?? [];
+        const id = m.barriers.findIndex((b) => b.space === space && b.address === Number(address));
         if (id >= 0) add(id, { agent: waiter.split(" at ")[0].split(") ").at(-1), since: step, line: waiter.split(" at ")[1] ?? "", stuck: true });
       }
     return found;
@@ -49,7 +50,7 @@ const barriersView = {
       out += rect(x + w - 34, y + 5, 20, 16, b.phase ? "bit on" : "bit") + text(x + w - 24, y + 17, b.phase, "mid");
       out += text(x + 8, y + 33, T("barriers.arrivals", { n: b.pending }), "small");
       out += text(x + 8, y + 47, b.tx ? T("barriers.bytes", { n: b.tx.toLocaleString("en") }) : T("barriers.nobytes"), "small");
-      out += text(x + 8, y + 61, fit(who.length ? T(stuck ? "barriers.stuck" : "barriers.waiting", { who: [...new Set(who.map((x) => x.agent))].join(", "), since: who[0].since }) : T("barriers.nobody"), w - 18), who.length ? "small alert" : "small");
+      out += text(x + 8, y + 61, fit(who.length ? T(stuck ? "barriers.stuck" : "barriers.waiting", { who: [...new Set(who.map((x) => x.agent))].join(", "), since: who[0].since }) : T("barriers.nobody"), w - 18, who.length ? 12.4 : 11), who.length ? "small alert" : "small");
       const line = who.find((x) => x.line)?.line;
       if (line) out += text(x + 8, y + 76, fit(line.split("/").at(-1), w - 18), "small");
     });

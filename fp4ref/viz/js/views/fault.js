@@ -6,12 +6,14 @@ const faultView = {
   controls: () => [],
   draw({ m, width, T, id }) {
     const f = m.header.fault;
-    let y = 16, out = patternDefs(id) + text(0, y, fit(`${f.type}: ${f.what}`, width, 13), "strong alert");
+    const head = wrap(`${f.type}: ${f.what}`, width * 0.85);
+    let y = 16 + 14 * (head.length - 1), out = patternDefs(id) + paragraph(0, 16, head, "strong alert");
     for (const k of ["who", "where", "rule", "remedy"]) if (f[k]) { for (const l of wrap(`${T(`fault.${k}`)}: ${f[k]}`, width)) { y += 17; out += text(0, y, l, "small"); } }
     if (f.edges.length) {
       y += 24; out += text(0, y, T("fault.graph"), "strong");
       const narrow = width < 620, row = 56, h = 46, w1 = narrow ? width * 0.36 : 190, w2 = narrow ? width * 0.5 : 430, x2 = width - w2 - 1, top = y + 12;
       const waiters = [...new Set(f.edges.map((e) => e[0]))], barriers = [...new Map(f.edges.map((e) => [e[1], e[2]])).entries()];
+      const manySms = new Set(f.edges.map((e) => /mbarrier smem(\d+)/.exec(e[1])?.[1])).size > 1;
       const y1 = (i) => top + i * row, who = (name) => name.split(" at ")[0];
       waiters.forEach((name, i) => {
         const [agent, place] = name.split(" at ");
@@ -19,7 +21,8 @@ const faultView = {
         out += text(9, y1(i) + 20, fit(agent, w1 - 16, 12), "strong") + text(9, y1(i) + 35, fit((place ?? "").split("/").at(-1), w1 - 16), "small");
       });
       barriers.forEach(([on, by], i) => {
-        const parts = /\((.+?)\) (.+)$/.exec(on) ?? [on, on, ""];
+        const [, sm, label, rest] = /mbarrier smem(\d+) \S+ \((.+?)\) (.+)$/.exec(on) ?? [on, "", on, ""];
+        const parts = [on, sm && manySms ? `SM ${sm} ${label}` : label, rest];
         out += rect(x2, y1(i), w2, h, "card stuck", { "data-tip": on });
         out += text(x2 + 7, y1(i) + 15, fit(parts[1], w2 - 12, 12), "strong") + text(x2 + 7, y1(i) + 28, fit(parts[2], w2 - 12, 10.4), "tiny") + text(x2 + 7, y1(i) + 41, fit(`${T("col.releasedby")}: ${by}`, w2 - 12, 10.4), "tiny");
         waiters.forEach((name, k) => {

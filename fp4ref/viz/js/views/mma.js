@@ -61,7 +61,7 @@ const mmaView = {
   },
   draw({ m, step, ui, width, T, id }) {
     const e = this.element({ m, step, ui });
-    if (!e) return { svg: text(0, 16, T("mma.none"), "small"), width, height: 26 };
+    if (!e) { const none = wrap(T("mma.none"), width); return { svg: paragraph(0, 16, none, "small"), width, height: 12 + 14 * none.length }; }
     let out = patternDefs(id) + text(0, 12, e.at >= 0 ? T("mma.head", { step: e.at, m: ui.m, n: ui.n }) : T("mma.alone"), "small");
     const narrow = width < 620, pw = narrow ? width / 16 : (width - 330) / 16;
     let y = 26;
@@ -74,7 +74,7 @@ const mmaView = {
         out += text(k * pw + pw / 2, y + 13, fit(this.quarter(p), pw, 10), "mid tiny");
       });
       const words = T("mma.sum", { sum: this.quarter(g.sum), a: this.number(scaleValue(g.codeA, e.format)), b: this.number(scaleValue(g.codeB, e.format)), value: this.number((g.sum / 4) * (g.sa / 8) * (g.sb / 8) * pow2(g.ea + g.eb)), e: g.ea + g.eb });
-      if (narrow) { y += 20; out += text(0, y + 10, fit(words, width, 10), "small"); y += 18; }
+      if (narrow) { y += 20; out += text(0, y + 10, fit(words, width, 11.4), "small"); y += 18; }
       else { out += text(16 * pw + 8, y + 13, fit(words, 322), "small"); y += 25; }
     });
     // aligned bits: 12 above e_max, 35 kept below it, then what is cut

@@ -5,8 +5,8 @@ const quantiserView = {
   available: (m) => !!m.header.quantiser,
   controls: ({ m, T }) => [
     { id: "element", label: T("quantiser.element"), type: "number", value: 0, min: 0, max: m.header.quantiser.values.length - 1 },
-    { id: "value", label: T("quantiser.value"), type: "number", value: m.header.quantiser.values[0], step: "any", sync: ({ m, ui }) => (m.values ?? m.header.quantiser.values)[+ui.element] },
-    { id: "norm", label: T("quantiser.norm"), type: "number", value: m.header.quantiser.norm, step: "any", min: 0 },
+    { id: "value", label: T("quantiser.value"), type: "number", value: m.header.quantiser.values[0], step: "any", valid: (v) => Number.isFinite(f32(v)), sync: ({ m, ui }) => (m.values ?? m.header.quantiser.values)[+ui.element] },
+    { id: "norm", label: T("quantiser.norm"), type: "number", value: m.header.quantiser.norm, step: "any", valid: (v) => f32(v) > 0 && Number.isFinite(f32(v)) },
     { id: "format", label: T("quantiser.format"), type: "select", value: m.header.quantiser.format, options: [["UE4M3", "UE4M3"], ["UE8M0", "UE8M0"]] },
     { id: "tie", label: T("quantiser.tie"), type: "button", key: "t", action: (c) => this_tie(c) },
   ],
@@ -61,12 +61,18 @@ const quantiserView = {
   },
 };
 
-// Put the chosen element exactly on the nearest tie.
-function this_tie({ m, ui, redraw }) {
-  const q = quantiserView.result({ m, ui }), i = +ui.element, s = Math.abs(q.scaled[i]);
-  const ties = E2M1_LEVELS.slice(1).map((v, k) => (v + E2M1_LEVELS[k]) / 2);
-  const tie = ties.reduce((a, b) => (Math.abs(b - s) < Math.abs(a - s) ? b : a));
-  m.values ??= [...m.header.quantiser.values];
-  m.values[i] = ((q.scaled[i] < 0 ? -1 : 1) * tie) / q.factor;
-  redraw();
+// Put the chosen element exactly on the nearest tie that float32 reaches.
+function this_tie({ m, ui, refresh, announce, T }) {
+  const before = m.values ?? m.header.quantiser.values, i = +ui.element, q = quantiserView.result({ m, ui }), s = Math.abs(q.scaled[i]);
+  const ties = E2M1_LEVELS.slice(1).map((v, k) => (v + E2M1_LEVELS[k]) / 2).sort((x, y) => Math.abs(x - s) - Math.abs(y - s));
+  const sign = q.scaled[i] < 0 ? -1 : 1;
+  for (const tie of ties)
+    for (const ulps of [0, 1, -1, 2, -2, 3, -3]) {
+      m.values = [...before];
+      m.values[i] = sign * f32((tie / q.factor) * (1 + ulps * 2 ** -23));
+      if (Math.abs(quantiserView.result({ m, ui }).scaled[i]) === tie) return refresh();
+    }
+  m.values = [...before];
+  refresh();
+  announce(T("quantiser.notie"));
 }

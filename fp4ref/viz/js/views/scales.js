@@ -7,8 +7,8 @@ const scalesView = {
     const s = m.header.scales, first = s[Object.keys(s)[0]];
     return [
       { id: "operand", label: T("scales.operand"), type: "select", value: Object.keys(s)[0], options: Object.keys(s).map((k) => [k, k]) },
-      { id: "row", label: T("scales.row"), type: "number", value: Math.min(37, first.rows - 1), min: 0, max: first.rows - 1 },
-      { id: "group", label: T("scales.group"), type: "number", value: Math.min(10, first.groups - 1), min: 0, max: first.groups - 1 },
+      { id: "row", label: T("scales.row"), type: "number", value: Math.min(37, first.rows_in_all - 1, first.rows - 1), min: 0, max: first.rows - 1 },
+      { id: "group", label: T("scales.group"), type: "number", value: Math.min(10, first.groups_in_all - 1, first.groups - 1), min: 0, max: first.groups - 1 },
       ...(m.length ? [{ id: "stage", label: T("smem.stage"), type: "select", value: "auto", options: [["auto", T("scales.auto")], ...Array.from({ length: smemView.stages(m) }, (_, i) => [String(i), String(i)])] }] : []),
     ];
   },
@@ -46,17 +46,18 @@ const scalesView = {
   },
   panels(m, ui, T) {
     const p = this.place(m, ui), live = this.live(m, ui, T), atom = Math.floor(p.smem / 512), inAtom = p.smem % 512;
+    const outside = +ui.row >= p.s.rows_in_all || +ui.group >= p.s.groups_in_all;
     return { p, live, atom, inAtom, words: [
-      [T("scales.p1"), T("scales.w1", { row: ui.row, group: ui.group, byte: +ui.row * p.s.groups_in_all + +ui.group, k0: +ui.group * 16, k1: +ui.group * 16 + 15 })],
-      [T("scales.p2"), T("scales.w2", { atom, line: Math.floor(inAtom / 16), byte: inAtom % 16, offset: p.gmem })],
+      [T("scales.p1"), outside ? T("scales.outside") : T("scales.w1", { row: ui.row, group: ui.group, byte: +ui.row * p.s.groups_in_all + +ui.group, k0: +ui.group * 16, k1: +ui.group * 16 + 15 })],
+      [T("scales.p2"), p.gmem === null ? T("scales.outside") : T("scales.w2", { atom, line: Math.floor(inAtom / 16), byte: inAtom % 16, offset: p.gmem })],
       [T("scales.p3"), T("scales.w3", { stage: live.stage ?? "-", offset: p.smem, address: live.smemAddress ? hex(live.smemAddress) : "-", value: live.smem ?? "-" })],
       [T("scales.p4"), T("scales.w4", { lanes: [0, 32, 64, 96].map((q) => p.lane + q).join(", "), column: live.column ?? p.column, byte: p.byte, value: live.tmem ?? "-" })],
     ] };
   },
-  draw({ m, ui, width, T }) {
+  draw({ m, ui, width, T, id }) {
     const { p, words, atom, inAtom } = this.panels(m, ui, T), { s } = p;
     const across = width < 560 ? 1 : 2, pw = width / across - 10, ph = 168;
-    let out = "";
+    let out = patternDefs(id);
     const panel = (k, body) => {
       const x = (k % across) * (pw + 10), y = Math.floor(k / across) * ph;
       out += group(text(0, 13, fit(words[k][0], pw, 12), "strong") + body + text(0, ph - 12, fit(words[k][1], pw), "small"), { transform: `translate(${x} ${y})` });
@@ -67,6 +68,7 @@ const scalesView = {
     let body = rect(0, 20, gw * s.groups, 126, "cell", { "data-area": `0,20,${gw * s.groups},126,0` });
     for (let g = 4; g < s.groups; g += 4) body += lineTo(g * gw, 20, g * gw, 146, "grid");
     for (let r = 32; r < s.rows; r += 32) body += lineTo(0, 20 + r * gh, gw * s.groups, 20 + r * gh, "grid");
+    for (const [x, y, w, h] of [[s.groups_in_all * gw, 20, (s.groups - s.groups_in_all) * gw, 126], [0, 20 + s.rows_in_all * gh, gw * s.groups, (s.rows - s.rows_in_all) * gh]]) if (w > 0 && h > 0) body += rect(x, y, w, h, "plate") + rect(x, y, w, h, "ink", { fill: `url(#${id}-wait)`, style: "pointer-events:none" });
     body += rect((+ui.group & ~3) * gw, 20, 4 * gw, 126, "column") + cell(+ui.group * gw, 20 + +ui.row * gh - 1, gw, Math.max(4, gh + 2), true);
     panel(0, body);
     // 2: the atom: 32 lines of 16 bytes = 4 row groups x 4 scales

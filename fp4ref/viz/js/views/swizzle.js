@@ -12,16 +12,17 @@ const swizzleView = {
   draw({ m, ui, width, T }) {
     const mode = m.header.swizzle.modes[ui.mode], rows = 8, chunks = mode.span / 16, row = +ui.row, chunk = Math.min(chunks - 1, +ui.chunk);
     const left = 50, cw = (width - left) / 8, ch = 26, lines = (rows * mode.span) / 128;
-    let out = text(0, 13, T("swizzle.head", { mode: ui.mode, span: mode.span }), "small");
-    for (let p = 0; p < 8; p++) out += text(left + p * cw + cw / 2, 30, width < 520 ? 4 * p : T("smem.banks", { from: 4 * p, to: 4 * p + 3 }), "mid small");
+    const head = wrap(T("swizzle.head", { mode: ui.mode, span: mode.span }), width), y0 = 14 * (head.length - 1);
+    let out = paragraph(0, 13, head, "small");
+    for (let p = 0; p < 8; p++) out += text(left + p * cw + cw / 2, y0 + 30, width < 520 ? 4 * p : T("smem.banks", { from: 4 * p, to: 4 * p + 3 }), "mid small");
     for (let r = 0; r < rows; r++)
       for (let c = 0; c < chunks; c++) {
         const at = mode.address[r][c], line = Math.floor(at / 128), p = (at % 128) / 16, mine = r === row && c === chunk;
-        out += rect(left + p * cw + 1, 38 + line * ch, cw - 2, ch - 2, `cell bank${p}${c === chunk ? " chosen" : ""}${mine ? " picked" : ""}`, { "data-ui": `row=${r};chunk=${c}`, "data-tip": T("swizzle.tip", { r, c, linear: hex(r * mode.span + c * 16), at: hex(at) }) });
-        out += text(left + p * cw + cw / 2, 38 + line * ch + 16, `${r}.${c}`, "mid small");
+        out += rect(left + p * cw + 1, y0 + 38 + line * ch, cw - 2, ch - 2, `cell bank${p}${c === chunk ? " chosen" : ""}${mine ? " picked" : ""}`, { "data-ui": `row=${r};chunk=${c}`, "data-tip": T("swizzle.tip", { r, c, linear: hex(r * mode.span + c * 16), at: hex(at) }) });
+        out += text(left + p * cw + cw / 2, y0 + 38 + line * ch + 16, `${r}.${c}`, "mid small");
       }
-    for (let l = 0; l < lines; l++) out += text(0, 38 + l * ch + 16, hex(l * 128, 3), "small");
-    const y = 38 + lines * ch + 18, f = this.formula(mode, row, chunk);
+    for (let l = 0; l < lines; l++) out += text(0, y0 + 38 + l * ch + 16, hex(l * 128, 3), "small");
+    const y = y0 + 38 + lines * ch + 18, f = this.formula(mode, row, chunk);
     out += text(0, y, T("swizzle.formula", { linear: f.linear, mask: f.mask, at: f.at }), "code");
     const foot = wrap(T("swizzle.conflicts", { before: f.before, after: f.after, chunk }), width);
     out += paragraph(0, y + 18, foot, "small");

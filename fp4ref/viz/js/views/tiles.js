@@ -28,7 +28,7 @@ const tilesView = {
   },
   hop({ m, step, go }, way) {
     this.works(m);
-    const steps = [...new Set([...m.works.map((w) => w.step), ...m.cancels.map((c) => c.step)])].sort((a, b) => a - b);
+    const steps = [...new Set([...m.works.filter((w) => w.agent === "warp1").map((w) => w.step), ...m.cancels.map((c) => c.step)])].sort((a, b) => a - b);
     const to = way > 0 ? steps.find((s) => s > step) : steps.filter((s) => s < step).at(-1);
     if (to !== undefined) go(to);
   },

@@ -38,7 +38,7 @@ const timelineView = {
       out += rect(left + (b / bins) * plot, 18 - h, Math.max(1, plot / bins - 1), h, "c-note", { "data-step": Math.floor(b * most), "data-tip": T("timeline.bin", { from: Math.floor(b * most), landed: v }) });
     });
     out += rect(left + (from / n) * plot, 1, Math.max(3, (span / n) * plot), 18, "frame");
-    out += text(left, 33, T("timeline.axis", { from, to: to - 1 }), "small");
+    out += text(width < 520 ? 0 : left, 33, fit(T("timeline.axis", { from, to: to - 1 }), width < 520 ? width : plot, 11.4), "small");
     const at = new Map(lanes.map((l, i) => [`${l.sm} ${l.agent}`, top + i * row]));
     lanes.forEach((l, i) => {
       const y = top + i * row, name = width < 520 ? l.agent : `${l.agent}  ${T(`role.${l.agent}`)}`;
