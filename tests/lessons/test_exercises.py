@@ -105,3 +105,9 @@ def test_an_unknown_id_names_near_ones() -> None:
         find("01.99")
     assert "no exercise" in judge("01.99", 1).message
     assert "no exercise" in judge("../x.1", 1).message
+
+
+def test_a_huge_range_is_measured_and_not_listed() -> None:
+    result = judge("03.3", range(10**12))
+    assert not result
+    assert "1000000000000 elements" in result.message.replace(",", "")
