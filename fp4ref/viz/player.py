@@ -113,11 +113,12 @@ class Player:
         text: Callable[[int, str], str],
     ) -> None:
         self.title = str(header.get("title", ""))
-        self._packet = pack({**header, "strings": strings()}, payload)
+        self._views = list(views or (view,))
+        header = {**header, "views": self._views, "strings": strings()}
+        self._packet = pack(header, payload)
         self._steps = steps
         self._text = text
         self._step, self._view = self._check(step), view
-        self._views = list(views or (view,))
         self._widget: StepPlayer | None = None
 
     def _check(self, step: int) -> int:

@@ -116,7 +116,7 @@ def play(
                 f"view {view!r} is not among the views: {', '.join(chosen)}"
             )
         view = chosen[0]
-    header |= {"title": str(title), "views": chosen}
+    header["title"] = str(title)
     return Player(
         header,
         payload,
@@ -129,7 +129,7 @@ def play(
 
 
 def available(header: Header) -> list[str]:
-    """Return the views that a header has something for, as the script finds them."""
+    """Return the views that a header has something for."""
     tables, maps = header.get("tables", {}), header.get("maps", {})
     operations = tables.get("operation", ())
     spaces = header.get("spaces", {})
@@ -508,7 +508,6 @@ def fault(error: HardwareFault) -> Player:
     edges = error.edges if isinstance(error, DeadlockError) else []
     header |= {
         "title": "",
-        "views": None,
         "fault": {
             "type": type(error).__name__,
             **{

@@ -46,7 +46,9 @@ def test_no_page_is_wider_than_a_phone(chromium: Any, site: Path) -> None:
 def test_axe_finds_nothing_serious(
     chromium: Any, site: Path, name: str, theme: str
 ) -> None:
-    axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
+    axe = pytest.importorskip(
+        "axe_playwright_python.sync_playwright", reason="axe is in the extra 'dev'"
+    ).Axe()
     with local_page(chromium, viewport=WIDE, color_scheme=theme) as page:
         page.goto(address(site, name), wait_until="load")
         assert page.evaluate("document.documentElement.dataset.theme") == theme

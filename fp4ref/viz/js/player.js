@@ -16,7 +16,7 @@ function bytesOf(packet) {
 async function render({ model, el }) {
   const { header, payload } = await unpack(bytesOf(model.get("packet")));
   const T = translator(header.strings), m = new Machine(header, payload), id = `fp4p${++players}`;
-  const views = VIEWS.filter((v) => v.available(m) && (!header.views || header.views.includes(v.id)));
+  const views = VIEWS.filter((v) => header.views.includes(v.id));
   const ui = {}, last = m.length - 1;
   let timer = null, view = null, drawn = null;
 
@@ -43,7 +43,6 @@ async function render({ model, el }) {
       <button type="button" data-act="link">${esc(T("foot.link"))}</button><output class="fp4ref-link"></output>
       <span class="fp4ref-keys">${esc(T(last >= 0 ? "foot.keys" : "foot.keys0"))}</span></div>
     <div class="fp4ref-live" aria-live="polite"></div>`;
-  if (!views.length) { el.textContent = T("noviews"); return () => {}; }
   if (views.length < 2) root.querySelector(".fp4ref-tabs").hidden = true;
   el.replaceChildren(root);
   const $ = (s) => root.querySelector(s);
@@ -275,18 +274,17 @@ async function render({ model, el }) {
       root.scrollIntoView({ block: "start" });
     }
   }
-  const redraw = () => draw();
-  model.on("change:step", redraw);
-  model.on("change:view", redraw);
+  model.on("change:step", draw);
+  model.on("change:view", draw);
   let seen = 0;
   const sizes = new ResizeObserver(() => {
     const now = $(".fp4ref-picture").clientWidth;
-    if (Math.abs(now - seen) > 4) { seen = now; requestAnimationFrame(redraw); }
+    if (Math.abs(now - seen) > 4) { seen = now; requestAnimationFrame(draw); }
   });
   sizes.observe(root);
   draw();
   root.fp4ref = { machine: m, go, show, setUi, draw, arithmetic: { dotElement, dotTile, scaleParts, roundTowardZero, encodeE2m1, encodeUe4m3, encodeUe8m0, quantiseBlock, floatOf, bitsOf } };
-  return () => { stop(); sizes.disconnect(); model.off("change:step", redraw); model.off("change:view", redraw); };
+  return () => { stop(); sizes.disconnect(); model.off("change:step", draw); model.off("change:view", draw); };
 }
 
 export default { render };

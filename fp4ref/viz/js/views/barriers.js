@@ -2,7 +2,6 @@
 
 const barriersView = {
   id: "barriers",
-  available: (m) => m.barriers.length > 0,
   list: (m) => m.barriers.map((b, id) => ({ ...b, id })),
   many: (m) => new Set(m.barriers.map((b) => b.sm)).size > 1,
   name(m, b) { return (this.many(m) ? `SM ${b.sm} ` : "") + b.label; },

@@ -2,7 +2,6 @@
 
 const faultView = {
   id: "fault",
-  available: (m) => !!m.header.fault,
   controls: () => [],
   draw({ m, width, T, id }) {
     const f = m.header.fault;

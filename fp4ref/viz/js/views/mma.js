@@ -2,7 +2,6 @@
 
 const mmaView = {
   id: "mma",
-  available: (m) => !!m.header.microscope || (m.tables?.operation ?? []).includes("tcgen05.mma"),
   controls({ m, T }) {
     if (m.header.microscope) return [];
     return [

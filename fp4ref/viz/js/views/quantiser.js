@@ -2,13 +2,12 @@
 
 const quantiserView = {
   id: "quantiser",
-  available: (m) => !!m.header.quantiser,
   controls: ({ m, T }) => [
     { id: "element", label: T("quantiser.element"), type: "number", value: 0, min: 0, max: m.header.quantiser.values.length - 1 },
     { id: "value", label: T("quantiser.value"), type: "number", value: m.header.quantiser.values[0], step: "any", valid: (v) => Number.isFinite(f32(v)), sync: ({ m, ui }) => (m.values ?? m.header.quantiser.values)[+ui.element] },
     { id: "norm", label: T("quantiser.norm"), type: "number", value: m.header.quantiser.norm, step: "any", valid: (v) => f32(v) > 0 && Number.isFinite(f32(v)) },
     { id: "format", label: T("quantiser.format"), type: "select", value: m.header.quantiser.format, options: [["UE4M3", "UE4M3"], ["UE8M0", "UE8M0"]] },
-    { id: "tie", label: T("quantiser.tie"), type: "button", key: "t", action: (c) => this_tie(c) },
+    { id: "tie", label: T("quantiser.tie"), type: "button", key: "t", action: (c) => putOnTie(c) },
   ],
   changed({ m, ui }, what) {
     m.values ??= [...m.header.quantiser.values];
@@ -62,7 +61,7 @@ const quantiserView = {
 };
 
 // Put the chosen element exactly on the nearest tie that float32 reaches.
-function this_tie({ m, ui, refresh, announce, T }) {
+function putOnTie({ m, ui, refresh, announce, T }) {
   const before = m.values ?? m.header.quantiser.values, i = +ui.element, q = quantiserView.result({ m, ui }), s = Math.abs(q.scaled[i]);
   const ties = E2M1_LEVELS.slice(1).map((v, k) => (v + E2M1_LEVELS[k]) / 2).sort((x, y) => Math.abs(x - s) - Math.abs(y - s));
   const sign = q.scaled[i] < 0 ? -1 : 1;

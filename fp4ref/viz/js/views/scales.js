@@ -2,7 +2,6 @@
 
 const scalesView = {
   id: "scales",
-  available: (m) => !!m.header.scales,
   controls({ m, T }) {
     const s = m.header.scales, first = s[Object.keys(s)[0]];
     return [

@@ -2,7 +2,6 @@
 
 const sidesView = {
   id: "sides",
-  available: (m) => !!m.header.sides,
   controls: ({ T }) => [
     { id: "before", label: T("sides.previous"), type: "button", key: "p", action: (c) => sidesView.hop(c, -1) },
     { id: "after", label: T("sides.next"), type: "button", key: "n", action: (c) => sidesView.hop(c, 1) },

@@ -4,7 +4,6 @@ const RING = ["A", "B", "SFA", "SFB"];
 
 const smemView = {
   id: "smem",
-  available: (m) => (m.header.maps?.smem?.length ?? 0) > 0 && Object.keys(m.spaces).some((s) => s.startsWith("smem")),
   parts: (m) => m.header.maps.smem,
   stages(m) { return Math.max(...this.parts(m).filter((p) => p.name === "A").map((p) => p.stage)) + 1; },
   controls({ m, T }) {

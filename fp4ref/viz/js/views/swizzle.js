@@ -2,7 +2,6 @@
 
 const swizzleView = {
   id: "swizzle",
-  available: (m) => !!m.header.swizzle,
   controls: ({ m, T }) => [
     { id: "mode", label: T("swizzle.mode"), type: "select", value: m.header.swizzle.mode, options: Object.keys(m.header.swizzle.modes).map((k) => [k, k]) },
     { id: "row", label: T("smem.row"), type: "number", value: 1, min: 0, max: 7 },

@@ -2,7 +2,6 @@
 
 const tilesView = {
   id: "tiles",
-  available: (m) => (m.tables?.operation ?? []).some((o) => o.startsWith("tile_scheduler")) && !!m.header.meta?.shape,
   controls: ({ T, m }) => [
     { id: "before", label: T("tiles.previous"), type: "button", key: "p", action: (c) => tilesView.hop(c, -1) },
     { id: "after", label: T("tiles.next"), type: "button", key: "n", action: (c) => tilesView.hop(c, 1) },

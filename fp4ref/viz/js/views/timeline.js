@@ -4,7 +4,6 @@ const ROLE_ORDER = ["warp0", "warp1", "warp2", "warp3", "warp4", "warp5", "warp6
 
 const timelineView = {
   id: "timeline",
-  available: (m) => m.length > 0,
   controls: ({ T }) => [
     { id: "span", label: T("timeline.span"), type: "select", value: "120", options: [["60", T("timeline.steps", { n: 60 })], ["120", T("timeline.steps", { n: 120 })], ["400", T("timeline.steps", { n: 400 })], ["all", T("timeline.all")]] },
   ],

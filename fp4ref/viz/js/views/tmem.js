@@ -2,7 +2,6 @@
 
 const tmemView = {
   id: "tmem",
-  available: (m) => Object.keys(m.spaces).some((s) => s.startsWith("tmem")),
   controls({ m, T }) {
     const sms = Object.keys(m.spaces).filter((s) => s.startsWith("tmem")).map((s) => s.slice(4));
     return [
