@@ -71,18 +71,6 @@ def test_the_search_works_from_a_file(chromium: Any, site: Path) -> None:
         assert page.url.rpartition("#")[2]
 
 
-def test_formulas_are_drawn_by_the_sites_own_script(chromium: Any, site: Path) -> None:
-    with_math = [
-        name
-        for name in names(site)
-        if 'class="math' in (site / f"{name}.html").read_text("utf-8")
-    ]
-    with local_page(chromium, viewport=WIDE) as page:
-        for name in with_math:
-            page.goto(address(site, name), wait_until="load")
-            page.locator("mjx-container svg").first.wait_for(timeout=20_000)
-
-
 def test_with_scripts_off_a_player_is_text(chromium: Any, site: Path) -> None:
     players = [
         name

@@ -6,9 +6,11 @@ import json
 import re
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 from book_site import ROOT, build, without_network
+from browser import local_page
 
 pytestmark = pytest.mark.xdist_group("book")
 
@@ -97,3 +99,17 @@ def test_no_warning_is_hidden_but_one() -> None:
     text = (ROOT / "book" / "conf.py").read_text("utf-8")
     (hidden,) = re.findall(r"suppress_warnings = (.+)", text)
     assert hidden == '["mystnb.unknown_mime_type"]'
+
+
+def test_formulas_are_drawn_by_the_sites_own_script(
+    chromium: Any, needs_sphinx: None, tmp_path: Path
+) -> None:
+    """No page has one today; the day one does, no CDN may be asked."""
+    book = small_book(tmp_path, "1", PAGE + "\n$$x^2$$\n")
+    done = build(book, tmp_path / "out")
+    assert done.returncode == 0, done.stderr
+    with local_page(chromium) as page:
+        page.goto((tmp_path / "out" / "html" / "index.html").as_uri())
+        formula = page.locator("mjx-container svg")
+        formula.first.wait_for(timeout=20_000)
+        assert formula.count() == 1
