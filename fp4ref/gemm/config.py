@@ -168,7 +168,7 @@ class GemmConfig:
         if not isinstance(self.sfd_format, ScaleFormat):
             raise ConfigError("sfd_format is ScaleFormat.UE4M3 or ScaleFormat.UE8M0")
         for name, value, legal in choices:
-            if value not in legal or type(value) not in {type(v) for v in legal}:
+            if type(value) not in {type(v) for v in legal} or value not in legal:
                 words = ", ".join(str(v) for v in legal)
                 raise ConfigError(f"{name}={value!r}: this kernel takes one of {words}")
         self._check_stages()

@@ -135,7 +135,7 @@ class SwizzledScales:
             object.__setattr__(self, name, count)
         if data.shape[-1] != (nbytes := sf_nbytes(self.rows, self.cols)):
             raise LayoutError(
-                f"data of shape {data.shape}; ({self.rows}, {self.cols}) "
+                f"data of shape {data.shape}; rows {self.rows} and cols {self.cols} of "
                 f"scales take {nbytes} bytes with padding. Keep the buffer flat; it "
                 "cannot be reshaped to the unpadded matrix"
             )
@@ -217,7 +217,7 @@ def unswizzle_scales(
     flat = _require_scales(flat, "flat", 1)
     if flat.shape[-1] != (nbytes := sf_nbytes(rows, cols)):
         raise LayoutError(
-            f"flat: {flat.shape[-1]} bytes of swizzled scales; ({rows}, {cols}) "
+            f"flat: {flat.shape[-1]} bytes; rows {rows} and cols {cols} of "
             f"scales take {nbytes}: rows padded to {ATOM_ROWS}, columns to {ATOM_COLS}"
         )
     return flat[..., scale_layout(rows, cols).offsets()[:rows, :cols]]

@@ -74,5 +74,7 @@ def test_a_tile_that_starts_inside_a_column_is_refused(tile_n: int) -> None:
 
 
 def test_a_negative_tile_number_is_refused() -> None:
-    with pytest.raises(LayoutError, match="n_tile: -1; need a whole number of at least 0"):
+    with pytest.raises(
+        LayoutError, match="n_tile: -1; need a whole number of at least 0"
+    ):
         sfb_start(64, -1)
