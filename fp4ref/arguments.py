@@ -115,12 +115,24 @@ def require_instance(value: object, name: str, kind: type[T], remedy: str) -> T:
         It is something else; `remedy` says where to get one.
     """
     if not isinstance(value, kind):
-        article = "an" if type(value).__name__[0] in "aeiouAEIOU" else "a"
-        raise InputError(
-            f"{name} is {article} {type(value).__name__}; need a {kind.__name__}. "
-            f"{remedy}"
-        )
+        raise InputError(f"{name} is {_one(type(value))}; need {_one(kind)}. {remedy}")
     return value
+
+
+def require_list(value: object, name: str, of: str) -> list[Any]:
+    """Return what `value` iterates over; a text is no list.
+
+    Raises
+    ------
+    InputError
+        It cannot be iterated over; `of` says what it should hold.
+    """
+    try:
+        if isinstance(value, str | bytes):
+            raise TypeError
+        return list(value)  # type: ignore[call-overload,no-any-return]
+    except TypeError:
+        raise InputError(f"{name}: {_short(value)}; need a list of {of}") from None
 
 
 def require_broadcast(**arrays: NDArray[Any]) -> None:
@@ -136,6 +148,12 @@ def require_broadcast(**arrays: NDArray[Any]) -> None:
     except ValueError:
         shapes = ", ".join(f"{name} {array.shape}" for name, array in arrays.items())
         raise InputError(f"shapes that do not broadcast: {shapes}") from None
+
+
+def _one(kind: type[Any]) -> str:
+    """Write the name of a class with its article."""
+    vowel = kind.__name__[0] in "aeiouAEIOU" or kind is np.ndarray
+    return f"{'an' if vowel else 'a'} {kind.__name__}"
 
 
 def _short(value: object) -> str:

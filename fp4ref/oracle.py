@@ -55,7 +55,7 @@ def expected(
     """Return D and SFD of the whole problem, from `matmul` and `quantize_blocks`."""
     config = GemmConfig() if config is None else config
     require_instance(
-        config, "config", GemmConfig, "Such as GemmConfig(d_format='bf16')"
+        config, "config", GemmConfig, "For example GemmConfig(d_format='bf16')"
     )
     accumulators = matmul(a, b)
     source = None if c is None else _float32_of_c(c, config, accumulators.shape)

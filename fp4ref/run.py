@@ -10,7 +10,12 @@ import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
-from fp4ref.arguments import require_choice, require_instance, require_integer
+from fp4ref.arguments import (
+    require_choice,
+    require_instance,
+    require_integer,
+    require_list,
+)
 from fp4ref.block_scaled import BlockScaled, require_block_scaled
 from fp4ref.cuda_kernel import launch_ptx
 from fp4ref.cuda_kernel.on_device import launch_device
@@ -130,7 +135,10 @@ def run(
     a, b = require_block_scaled(a, "a"), require_block_scaled(b, "b")
     config = GemmConfig() if config is None else config
     sms = require_integer(sms, "sms", 1)
-    _check_types(config, c, bias, tiles)
+    _check_types(config, c, bias)
+    chosen = None
+    if tiles is not None:
+        chosen = require_list(tiles, "tiles", "(m, n) or (m, n, batch) tiles")
     seed: object = schedule
     if isinstance(seed, np.integer):
         schedule = int(seed)
@@ -139,7 +147,6 @@ def run(
     if c is not None and c.dtype == ml_dtypes.bfloat16:
         c = c.view(np.uint16)
     problem = GemmProblem(machine, a, b, c, bias, config)
-    chosen = None if tiles is None else list(tiles)
     if progress:
         total = problem.params.grid.count if chosen is None else len(chosen)
         machine.on_step.append(_reporter(progress, total, config.subtiles))
@@ -182,20 +189,15 @@ def run(
     )
 
 
-def _check_types(config: object, c: object, bias: object, tiles: object) -> None:
+def _check_types(config: object, c: object, bias: object) -> None:
     """Raise `InputError` for an argument of the wrong type."""
     require_instance(
-        config, "config", GemmConfig, "Such as GemmConfig(d_format='bf16')"
+        config, "config", GemmConfig, "For example GemmConfig(d_format='bf16')"
     )
     for name, array in (("c", c), ("bias", bias)):
         if array is not None:
             remedy = "Its type is the one that the configuration names"
             require_instance(array, name, np.ndarray, remedy)
-    listed = isinstance(tiles, Iterable) and not isinstance(tiles, str)
-    if tiles is not None and not listed:
-        raise InputError(
-            f"tiles: {tiles!r:.60}; give a list of (m, n) or (m, n, batch) tiles"
-        )
 
 
 def _reporter(

@@ -212,9 +212,6 @@ def functions_of_layout() -> Iterator[Public]:
         yield _public(call, {"rows": (130, "whole"), "cols": (5, "whole")})
     scale = {"row": (4, "whole"), "col": (3, "whole"), "num_cols": (4, "whole")}
     yield _public(la.sf_offset, scale)
-        la.sf_offset,
-        {"row": (4, "whole"), "col": (3, "whole"), "num_cols": (4, "whole")},
-    )
     for call in (la.sfb_column_shift, la.sfb_start):
         yield _public(call, {"tile_n": (64, "whole"), "n_tile": (1, "whole")})
     yield _public(la.sfb_smem_rows, {"tile_n": (64, "whole")})

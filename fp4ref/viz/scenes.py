@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +18,7 @@ from fp4ref.arguments import (
     require_choice,
     require_instance,
     require_integer,
+    require_list,
     require_number,
 )
 from fp4ref.compare import compare, hardware_events
@@ -158,18 +160,13 @@ def available(header: Header) -> list[str]:
     return [name for name, has in there.items() if has]
 
 
-def _names(views: object) -> list[str]:
-    if views is None:
-        return []
-    if isinstance(views, str) or not isinstance(views, Iterable):
-        raise InputError(f"views: {views!r:.60}; give a list of names")
-    return list(views)
+def _names(views: object) -> list[Any]:
+    return [] if views is None else require_list(views, "views", "names")
 
 
 def _numbers(name: str, values: object) -> list[int]:
-    if isinstance(values, str) or not isinstance(values, Iterable):
-        raise InputError(f"{name}: {values!r:.60}; give a list of whole numbers")
-    return [require_integer(value, name) for value in values]
+    listed = require_list(values, name, "whole numbers")
+    return [require_integer(value, name) for value in listed]
 
 
 def _trace(run: object, name: str) -> Trace:
@@ -265,8 +262,9 @@ def scale_journey(rows: int = 128, k: int = 256) -> Player:
     InputError
         A tile has 128 rows of scales and K is 256, as one mainloop stage holds.
     """
-    require_integer(rows, "rows", TILE_M, TILE_M)
-    require_integer(k, "k", TILE_K, TILE_K)
+    for name, value, held in (("rows", rows, TILE_M), ("k", k, TILE_K)):
+        if require_integer(value, name) != held:
+            raise InputError(f"{name}: {value}; a stage holds {held}")
     places = scale_places(rows, k, rows_in_all=rows, k_in_all=k)
     header: Header = {"title": say("title.scales"), "scales": {"SFA": places}}
 

@@ -163,7 +163,7 @@ def test_the_padded_buffer_is_not_the_unpadded_matrix() -> None:
         flat.reshape(100, 6)
     with pytest.raises(LayoutError, match=r"take 1024 bytes .* Keep the buffer flat"):
         SwizzledScales(flat[:600], 100, 6)
-    with pytest.raises(LayoutError, match="600 bytes of swizzled scales"):
+    with pytest.raises(LayoutError, match="600 bytes; rows 100 and cols 6"):
         unswizzle_scales(flat[:600], 100, 6)
 
 
