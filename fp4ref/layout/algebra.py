@@ -290,7 +290,7 @@ def complement(layout: Layout, cotarget: int = 1) -> Layout:
         fills a ragged gap in part.
     """
     require_layout(layout, "layout")
-    cotarget = whole(cotarget, "cotarget")
+    cotarget = whole(cotarget, "cotarget", 1)
     filled = 1
     gaps: list[tuple[int, int]] = []
     leaves = [(d, n) for n, d in layout.flat_modes if n > 1 and d > 0]
