@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from fp4ref.gemm.config import CARVEOUT_NBYTES, CTA_WARPS
+from fp4ref.gemm.config import CARVEOUT_NBYTES, GemmConfig
 from fp4ref.gemm.partition import multicast_masks
 from fp4ref.gemm.pipeline import PipelineState
 from fp4ref.hardware import clc
+from fp4ref.hardware.mbarrier import NBYTES as MBARRIER_NBYTES
 from fp4ref.hardware.smem import NBYTES as SMEM_NBYTES
 from fp4ref.lessons.truths.runs import (
     EXAMPLE,
@@ -14,22 +15,53 @@ from fp4ref.lessons.truths.runs import (
     instructions,
     opcode,
     shown,
+    trace,
 )
+
+_RING_BARRIERS_NBYTES = 2 * MBARRIER_NBYTES
+"""A stage's full and empty barrier."""
+_EMPTY_STRUCT_NBYTES = 1
+"""The fusion's part of the shared memory, where the fusion has none."""
 
 
 def warps() -> int:
     """Warps of the CTA."""
-    return CTA_WARPS
+    return len({e.agent for e in trace() if e.agent.startswith("warp")})
+
+
+def epilogue_nbytes(config: GemmConfig = EXAMPLE) -> int:
+    """Shared memory of CUTLASS's epilogue where D reuses C's memory.
+
+    A stage holds a subtile of C or of D. The struct of the tensors, and the struct of
+    these and of the ring's barriers, are as long as a multiple of their alignment.
+    Source: ``sm100_epilogue_tma_warpspecialized.hpp``.
+    """
+    alignment = config.subtile_swizzle(config.c_type).alignment
+    subtile = max(config.c_subtile_nbytes, config.d_subtile_nbytes)
+    tensors = config.c_stages * subtile + _EMPTY_STRUCT_NBYTES
+    tensors += -tensors % alignment
+    whole = tensors + config.c_stages * _RING_BARRIERS_NBYTES
+    return whole + -whole % alignment
+
+
+def stages_beside(epilogue: int, config: GemmConfig = EXAMPLE) -> int:
+    """Mainloop stages by CUTLASS 4.2.0's formula, beside an epilogue of so many bytes.
+
+    Source: ``sm100_blockscaled_umma_builder.inl``. From 4.2.2 on the formula takes 128
+    bytes for a stage's barriers, not 16.
+    """
+    stage = config.stage_tx_bytes + _RING_BARRIERS_NBYTES
+    return (SMEM_NBYTES - CARVEOUT_NBYTES - epilogue) // stage
 
 
 def stages_72b() -> int:
     """Mainloop stages beside example 72b's epilogue."""
-    return EXAMPLE.mainloop_stages
+    return stages_beside(epilogue_nbytes())
 
 
 def stages_without_epilogue() -> int:
     """Mainloop stages if the epilogue took no shared memory."""
-    return (SMEM_NBYTES - CARVEOUT_NBYTES) // EXAMPLE.stage_nbytes
+    return stages_beside(0)
 
 
 def stage_sfa_nbytes() -> int:
