@@ -64,12 +64,9 @@ def map_nbytes() -> int:
 
 
 def arrivals_of_tma() -> int:
-    """Arrivals that the four copies of stage 0 make."""
-    return sum(
-        e.agent == "tma" and c.after[1] < c.before[1]
-        for e in events("cp.async.bulk.tensor", kind="land")
-        for c in e.barrier
-    )
+    """Arrivals that the first copy of A makes on the full barrier."""
+    landed = events("cp.async.bulk.tensor", frame="5.4.4", kind="land")[0]
+    return sum(change.after[1] < change.before[1] for change in landed.barrier)
 
 
 def coords_of_b_3() -> list[int]:
@@ -80,6 +77,12 @@ def coords_of_b_3() -> list[int]:
 def sfa_nbytes() -> int:
     """Bytes that one copy of SFA credits."""
     return int(runs.loads("SFA")[0].operands["tx_bytes"])
+
+
+def scales_of_this_cta() -> int:
+    """Scales of A in the rows of tile (5, 0), over all k-tiles."""
+    rows, columns = shown("3.4")["SFA"]["tile"]
+    return int(rows * columns * len(shown("5.2")["k"]))
 
 
 def coords_of_sfa() -> list[int]:

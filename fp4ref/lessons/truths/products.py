@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+
+from fp4ref.cuda_kernel.build import packaged
 from fp4ref.gemm.config import K_BLOCK_STEP, SF_VEC_SIZE
 from fp4ref.hardware import tmem
 from fp4ref.hardware.tcgen05 import CP_NBYTES, MMA_K, MMA_M, ROW_NBYTES
@@ -35,8 +38,16 @@ def sfa_shape() -> list[int]:
 
 
 def token_type() -> str:
-    """Type of what ``consumer_try_wait`` returns."""
-    return type(events("mbarrier.test_wait", frame="6.4")[0].operands["done"]).__name__
+    """Type of what one test of an mbarrier writes: a predicate is a yes or no."""
+    result = instructions()[opcode("mbarrier.test_wait")].split(",")[0]
+    declared = re.findall(rf"\.reg \.(\w+) {result};", packaged("example_72b.ptx"))
+    return "bool" if set(declared) == {"pred"} else "pointer"
+
+
+def first_mma_reads_the_accumulator() -> bool:
+    """Whether the first MMA of a tile reads the cells that it writes."""
+    first = events("tcgen05.mma", kind="land")[0]
+    return any(cells in first.reads for cells in first.writes)
 
 
 def copy_opcode() -> str:
@@ -150,8 +161,10 @@ def macs_of_an_mma() -> int:
 
 
 def operations_per_byte() -> int:
-    """Operations for each byte of global memory, rounded."""
-    return round(float(derived("6.12")["operations_per_byte"]))
+    """Operations for each byte of loads, scale copies and accumulator, rounded."""
+    work, moved = derived("6.12"), derived("6.11")
+    nbytes = work["read_bytes"] + moved["scale_bytes"] + moved["accumulator_bytes"]
+    return round(int(work["operations"]) / int(nbytes))
 
 
 def scale_copy_nbytes() -> int:
