@@ -67,13 +67,13 @@ class Verdict(Enum):
     RIGHT = ("right", "Everything in the claim is so.")
     NEARLY = (
         "nearly",
-        "The same operation, by the same agent, on the same data; most of the claim is "
-        "so, but a figure, a name or an order in it is not.",
+        "The same operation, by the same agent, on the same data; more than half of "
+        "the claim is so, but a figure, a name or an order in it is not.",
     )
     WRONG = (
         "wrong",
-        "The operation, the agent or the data are others, or most of the claim is not "
-        "so. Where a claim is figures: those that the title asks for are not so.",
+        "The operation, the agent or the data are others, or half of the claim or more "
+        "is not so.",
     )
 
     _value_: str

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
+from fp4ref.errors import TensorMapError
 from fp4ref.hardware.mbarrier import NBYTES as MBARRIER_NBYTES
-from fp4ref.hardware.tensor_map import NBYTES as MAP_NBYTES
+from fp4ref.hardware.tensor_map import DataType, TensorMap
+from fp4ref.lessons.record import compiled, is_assembled, lines
 from fp4ref.lessons.truths import runs
-from fp4ref.lessons.truths.runs import derived, events, instructions, opcode, shown
+from fp4ref.lessons.truths.runs import derived, events, instructions, shown
 
 
 def prologue() -> int:
@@ -15,8 +19,7 @@ def prologue() -> int:
 
 def entry_state() -> list[int]:
     """Index, phase and count with which the producer enters."""
-    entry = shown("5.1")
-    return [entry["index"], entry["phase"], entry["count"]]
+    return [int(value) for value in lines("producer_start_state")]
 
 
 def barrier_of_the_token() -> str:
@@ -60,7 +63,7 @@ def coords_of_a() -> list[int]:
 
 def map_nbytes() -> int:
     """Bytes of a tensor map."""
-    return MAP_NBYTES
+    return int(compiled("cute_types", "tma_descriptor_nbytes"))
 
 
 def arrivals_of_tma() -> int:
@@ -139,5 +142,33 @@ def stages_used() -> int:
 
 
 def dimensions_of_a() -> int:
-    """Dimensions of A's copy."""
-    return int(opcode("cp.async.bulk.tensor.3d.shared").split(".")[4].removesuffix("d"))
+    """Dimensions of A's copy, the first one in the kernel's PTX."""
+    load = re.compile(r"cp\.async\.bulk\.tensor\.(\d)d\.shared")
+    found = filter(None, map(load.match, instructions()))
+    return int(next(found)[1])
+
+
+def mask_without_multicast() -> bool:
+    """Whether ptxas takes a CTA mask without ``.multicast::cluster``."""
+    return is_assembled("tensor_load_mask")
+
+
+def largest_extent() -> int:
+    """Greatest extent of a map's dimension, a power of two."""
+    taken = 1
+    while _is_extent(2 * taken):
+        taken *= 2
+    return taken
+
+
+def _is_extent(extent: int) -> bool:
+    try:
+        TensorMap(DataType.UINT8, 0, (extent,), (), (16,))
+    except TensorMapError:
+        return False
+    return True
+
+
+def sfa_total_nbytes() -> int:
+    """Bytes of A's scales that the load warp moves for a tile."""
+    return sum(int(e.operands["tx_bytes"]) for e in runs.loads("SFA"))
