@@ -7,7 +7,7 @@ BIN := .venv/bin
 endif
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: help walk lab book book-jupyter class grade test soak conformance bench clean
+.PHONY: help walk lab book book-jupyter class grade test soak conformance record bench clean
 help:
 	@echo "make walk   a real matrix product through the kernel, every bit checked"
 	@echo "make lab    JupyterLab with the notebooks, from 00"
@@ -17,6 +17,7 @@ help:
 	@echo "make test   formatting, types, import rules and all tests"
 	@echo "make soak   the long tests: thousands of seeds, shapes and bit flips"
 	@echo "make conformance  other people's kernels on the emulated SM; rewrites the table"
+	@echo "make record  what CUTLASS and ptxas say, for the errata; rewrites the record"
 	@echo "make bench  speed, beside what you would use instead"
 	@echo "make clean  remove .venv and caches"
 
@@ -83,6 +84,9 @@ soak: .venv/dev
 conformance: .venv/dev
 	@$(PIP) install 'triton>=3.9,<3.10'
 	$(BIN)/python conformance/run.py
+
+record: .venv/dev
+	$(BIN)/python conformance/record/make.py
 
 bench: .venv/core
 	$(BIN)/python benchmarks/bench_emulator.py

@@ -46,11 +46,16 @@ KINDS = {
 
 def page() -> str:
     """Return the map of the frames, then one entry for each."""
-    blocks = [_map(), _counts()]
+    blocks = [_meanings(), _map(), _counts()]
     for part, title in PARTS.items():
         blocks.append(f"## Part {part}. {title}")
         blocks += [_entry(f) for f in FRAMES.values() if f.part == part]
     return "\n\n".join(blocks) + "\n"
+
+
+def _meanings() -> str:
+    """Return each verdict with its sign, and when a frame has it."""
+    return "\n".join(f"{VERDICTS[each]}\n: {each.meaning}\n" for each in Verdict)
 
 
 def _map() -> str:

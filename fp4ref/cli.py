@@ -31,7 +31,16 @@ from fp4ref.cutlass.examples import assemble_example
 from fp4ref.cutlass.execute import execute_example
 from fp4ref.doctor import doctor as diagnose
 from fp4ref.errors import Fp4refError, InputError
-from fp4ref.frames import FRAMES, Frame, FrameKind, derive, frame, resolve, show
+from fp4ref.frames import (
+    FRAMES,
+    Frame,
+    FrameKind,
+    Verdict,
+    derive,
+    frame,
+    resolve,
+    show,
+)
 from fp4ref.trace import FILE_SUFFIX, Trace
 from fp4ref.viz import play
 from fp4ref.walk import load_problem, make_config, random_problem, walk
@@ -401,6 +410,17 @@ def frames_command(
         for f in chosen:
             table.add_row(f.id, f.kind.value, f.verdict.value, f.title, f.emulator)
         Console().print(table)
+        _explain_verdicts()
+
+
+def _explain_verdicts() -> None:
+    """Print when a frame has which verdict."""
+    table = Table.grid(padding=(0, 2))
+    table.add_column(no_wrap=True)
+    table.add_column()
+    for verdict in Verdict:
+        table.add_row(verdict.value, verdict.meaning)
+    Console().print("", table, highlight=False, markup=False)
 
 
 def _explain(f: Frame, trace: Path | None) -> None:

@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from fp4ref.cli import app
-from fp4ref.frames import FRAMES
+from fp4ref.frames import FRAMES, Verdict
 from fp4ref.trace import Trace
 
 SMALL = ["walk", "--size", "130x40x96"]
@@ -140,6 +140,9 @@ def test_frames_lists_and_explains(cli) -> None:
     cli("walk", "--size", "128x128x256", "--example", "72b")
     listed = json.loads(cli("frames", "--json").stdout)
     assert len(listed) == 94
+    words = " ".join(cli("frames").stdout.split())
+    for verdict in Verdict:
+        assert f"{verdict.value} {verdict.meaning}" in words
     one = cli("frames", "4.4")
     assert "0x100" in one.stdout
     traced = cli("frames", "6.6.9", "--trace", "walk.fp4trace.npz")

@@ -21,7 +21,7 @@ from enum import Enum
 from functools import cached_property
 from importlib import import_module
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from fp4ref.errors import Fp4refError, InputError
 
@@ -51,11 +51,40 @@ class FrameKind(Enum):
 
 
 class Verdict(Enum):
-    """Whether what the document says is so."""
+    """Whether what the document says in a frame is so.
 
-    RIGHT = "right"
-    NEARLY = "nearly"
-    WRONG = "wrong"
+    A verdict is about the `claim` of the entry. It is measured on example 72b as
+    CUTLASS 4.2.0 compiles it, and on the PTX text. A listing is taken by what it does,
+    not by its lines. A value that the document takes over from another frame counts
+    again. A frame that is right has no entry in the errata; every other frame has one.
+
+    Attributes
+    ----------
+    meaning
+        When a frame has this verdict.
+    """
+
+    RIGHT = ("right", "Everything in the claim is so.")
+    NEARLY = (
+        "nearly",
+        "The same operation, by the same agent, on the same data; more than half of "
+        "the claim is so, but a figure, a name or an order in it is not.",
+    )
+    WRONG = (
+        "wrong",
+        "The operation, the agent or the data are others, or half of the claim or more "
+        "is not so.",
+    )
+
+    _value_: str
+    meaning: str
+
+    def __new__(cls, value: str, meaning: str = "") -> Self:
+        """Make a member whose value is one word."""
+        member = object.__new__(cls)
+        member._value_ = value
+        member.meaning = meaning
+        return member
 
 
 @dataclass(frozen=True, slots=True)

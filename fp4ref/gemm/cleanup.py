@@ -37,9 +37,9 @@ def mma_tail(
 def store_tail(warp: Warp) -> Generator[Blocked, None, None]:
     """Wait until the stores have read their shared memory. Frame 7.11.
 
-    CUTLASS waits only where C's memory is reused for D and otherwise leaves the stores
-    to CTA exit. The PTX text does not say that shared memory outlives its CTA, so this
-    kernel waits.
+    CUTLASS waits only where C is loaded and its memory reused for D, and otherwise
+    leaves the stores to CTA exit. The PTX text does not say that shared memory outlives
+    its CTA, so this kernel waits.
     """
     with warp.frame("7.11"):
         yield from tma.wait_group(warp, 0, read=True)

@@ -197,6 +197,10 @@ def reach_barrier(warp: Warp) -> None:
 _DESCRIPTOR_SWIZZLE = {mode.descriptor_code: mode for mode in SwizzleMode}
 
 
+LEADING_BIT = 16
+"""First bit of a descriptor's leading-dimension byte offset."""
+
+
 @dataclass(frozen=True, slots=True)
 class SmemDescriptor:
     """Shared-memory matrix descriptor, 64 bits. Source: PTX, Matrix descriptor.
@@ -223,7 +227,7 @@ class SmemDescriptor:
         """Return the 64-bit word."""
         return (
             (self.start & 0x3FFFF) >> 4
-            | ((self.leading_nbytes & 0x3FFFF) >> 4) << 16
+            | ((self.leading_nbytes & 0x3FFFF) >> 4) << LEADING_BIT
             | ((self.stride_nbytes & 0x3FFFF) >> 4) << 32
             | 0b001 << 46
             | self.swizzle.descriptor_code << 61
@@ -269,7 +273,7 @@ class SmemDescriptor:
             )
         return cls(
             (word & 0x3FFF) << 4,
-            ((word >> 16) & 0x3FFF) << 4,
+            ((word >> LEADING_BIT) & 0x3FFF) << 4,
             ((word >> 32) & 0x3FFF) << 4,
             _DESCRIPTOR_SWIZZLE[code],
         )

@@ -71,6 +71,7 @@ _ELEMENT_CODE = dict(
 _SWIZZLE_INFO = (0x10, 0x100, 0x200, 0x400)
 _L2_PROMOTIONS = 4
 NBYTES = 128
+MAX_EXTENT = 1 << 32
 MAX_BOX = 256
 MAX_BOX_NBYTES = 228 << 10
 """All of an SM's shared memory, more than a CTA can have."""
@@ -235,7 +236,7 @@ def _check(m: TensorMap) -> None:
             f"{m.address:#x}",
         ),
         (
-            all(1 <= d <= 1 << 32 for d in m.dims),
+            all(1 <= d <= MAX_EXTENT for d in m.dims),
             f"every dimension is 1 to 2^32, not {m.dims}",
         ),
         (

@@ -46,6 +46,12 @@ class Entry:
         Where the truth is written: a CUTLASS file or a section of the PTX ISA.
     evidence
         How the truth is known.
+    input
+        What the truth is computed from, so that another input gives another value:
+        ``module:NAME`` or ``module:NAME.field``, a constant or a document's figure;
+        ``record:`` and the way to an entry of `fp4ref.lessons.record`;
+        ``trace:operation``, events of the default GEMM;
+        ``ptx:prefix``, instructions of the packaged kernel; ``sass:``, its code.
     notebook
         Where it is taught.
     """
@@ -62,6 +68,7 @@ class Entry:
     document: str = "000"
     frames: tuple[str, ...] = ()
     unit: str = ""
+    input: str = ""
 
     @cached_property
     def true_value(self) -> Any:

@@ -11,6 +11,7 @@ import pytest
 from fp4ref import GemmConfig, ScaleFormat
 from fp4ref.errors import ConfigError, InputError
 from fp4ref.gemm.config import SmemMap, operand_descriptor, scale_descriptor
+from fp4ref.lessons.record import compiled
 
 SMEM_NBYTES = 232_448
 
@@ -36,7 +37,9 @@ def test_example_72b_has_four_stages() -> None:
     assert (config.mainloop_stages, config.c_stages, config.d_stages) == (4, 4, 2)
     assert (config.d_format, config.sfd_format) == ("nvfp4", ScaleFormat.UE8M0)
     assert (config.norm_constant, config.alpha, config.beta) == (2.0, 1.0, 0.0)
-    assert config.smem.end <= 215_040 + 4096
+    # In CUTLASS D lies in C's memory, and an empty struct takes 1,024 bytes.
+    of_d = config.d_stages * config.d_subtile_nbytes
+    assert config.smem.end == compiled("sm100_72b", "kernel_nbytes") + of_d - 1024
 
 
 def test_changes_to_example_72b_are_taken() -> None:
@@ -47,11 +50,34 @@ def test_changes_to_example_72b_are_taken() -> None:
     ("tile_n", "tx_bytes", "stage_nbytes"),
     [(64, 28_672, 28_800), (128, 36_864, 36_992)],
 )
-def test_a_stage_expects_the_bytes_that_cutlass_expects(
+def test_a_stage_expects_the_bytes_that_cutlass_4_2_2_expects(
     tile_n: int, tx_bytes: int, stage_nbytes: int
 ) -> None:
     config = GemmConfig(tile_n=tile_n)
     assert (config.stage_tx_bytes, config.stage_nbytes) == (tx_bytes, stage_nbytes)
+
+
+def epilogue_of_cutlass(c_subtile: int, alignment: int) -> int:
+    """Bytes of four C stages in which D lies, an empty struct, and the ring's barriers.
+
+    Both structs are as long as a multiple of their alignment.
+    """
+    tensors = -(-(4 * c_subtile + 1) // alignment) * alignment
+    return -(-(tensors + 4 * 16) // alignment) * alignment
+
+
+def test_without_reuse_of_c_bf16_loses_a_stage_and_example_72b_none() -> None:
+    example = GemmConfig.example_72b()
+    assert epilogue_of_cutlass(16_384, 1024) == 67_584
+    assert compiled("sm100_72b", "epilogue_nbytes") == 67_584
+    assert compiled("sm100_72b", "mainloop_barrier_nbytes") == 16
+    assert (example.epilogue_nbytes, example.most_stages) == (69_632, 4)
+    assert compiled("sm100_72b", "mainloop_stages") == 4
+
+    bf16 = GemmConfig(d_format="bf16", c_format="bf16", c_stages=4)
+    assert epilogue_of_cutlass(8_192, 512) == 33_792
+    assert (SMEM_NBYTES - 160 - 33_792) // (36_864 + 16) == 5
+    assert (bf16.epilogue_nbytes, bf16.most_stages) == (49_152, 4)
 
 
 def test_without_epilogue_memory_six_stages_are_the_ceiling() -> None:

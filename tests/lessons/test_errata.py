@@ -87,6 +87,35 @@ def test_an_entry_is_complete(entry: Entry) -> None:
     assert "shared/" not in repr(entry)
 
 
+def cell_of(entry: Entry, kind: str) -> str:
+    key = entry.id.replace(".", "-").replace(" ", "-")
+    return cells_of_notebook_10()[f"{kind}-{key}"]
+
+
+def words(text: str) -> str:
+    return " ".join(text.split())
+
+
+def test_notebook_10_says_what_the_entry_says(entry: Entry) -> None:
+    said = words(cell_of(entry, "about"))
+    assert said.startswith(f"### {entry.id} ")
+    told = (entry.question, entry.claim, entry.explanation, entry.source)
+    for text in (*told, entry.evidence.removesuffix(".")):
+        assert words(text) in said
+    assert said.endswith(f"*Taught in* notebook {entry.notebook[:2]}.")
+
+
+@pytest.mark.parametrize("document", ["000", "001", "002", "003"])
+def test_notebook_10_has_the_note_about_a_document(document: str) -> None:
+    notes = tomllib.loads(FILE.read_text(encoding="utf-8"))["note"]
+    (note,) = (each["text"] for each in notes if each["document"] == document)
+    cells = cells_of_notebook_10()
+    (said,) = (
+        cells[id] for id in cells if re.match(f"document-{document}(-part-1)?$", id)
+    )
+    assert words(note) in words(said)
+
+
 def values_in(text: str, id: str) -> tuple[list[Any], list[Any]]:
     """Values of `assert not lessons.ask(id, ...)` and of `assert lessons.ask(...)`."""
     failing, passing = [], []
@@ -105,8 +134,7 @@ def values_in(text: str, id: str) -> tuple[list[Any], list[Any]]:
 
 
 def test_an_entry_is_a_cell_of_notebook_10(entry: Entry) -> None:
-    cell_id = f"erratum-{entry.id.replace('.', '-').replace(' ', '-')}"
-    failing, passing = values_in(cells_of_notebook_10()[cell_id], entry.id)
+    failing, passing = values_in(cell_of(entry, "erratum"), entry.id)
     assert [first_difference(each, entry.claimed) for each in failing] == [None]
     assert [first_difference(each, entry.true_value) for each in passing] == [None]
 

@@ -58,7 +58,7 @@ def arrival_counts() -> dict[str, object]:
         "A stage holds a 128 x 256 box of A, one of B, and the scales of both.",
         "E2M1 takes half a byte. There is one scale byte for each row and 16 elements, "
         "not for each row.",
-        "Stages: (232,448 - 160 - 69,632) // (bytes + 128).",
+        "Stages: (232,448 - 160 - 67,584) // (bytes + 16).",
     ),
     wrong=(
         (32_800, 20),

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from fp4ref.hardware.machine import Machine
-from fp4ref.hardware.smem import NBYTES as SMEM_NBYTES
+from fp4ref.lessons.record import line
 from fp4ref.lessons.truths.runs import derived, events, opcode, threads_of, trace
+
+_PAIR = 2
+_MACS_PER_SECOND, _CLOCK = 1.7e12, 2e9
 
 
 def awaited_stages() -> int:
@@ -19,7 +22,7 @@ def relinquish_opcode() -> str:
 
 def tensor_memories_of_a_pair() -> int:
     """Tensor Memories that two CTAs on two SMs have."""
-    return len({id(sm.tmem) for sm in Machine(2).sms})
+    return len({id(sm.tmem) for sm in Machine(_PAIR).sms})
 
 
 def dealloc_opcode() -> str:
@@ -46,7 +49,7 @@ def freed_tmem_nbytes() -> int:
 
 def smem_nbytes() -> int:
     """Most shared memory that a CTA can have."""
-    return SMEM_NBYTES
+    return int(line("smem_capacity"))
 
 
 def mbarriers() -> int:
@@ -64,7 +67,7 @@ def k_tiles_before_the_first_mma() -> int:
 
 def cycles_at_the_claimed_rate() -> int:
     """Cycles at 2 GHz for the tile's multiply-adds, at 1.7e12 of them a second."""
-    return round(int(derived("8.10")["macs"]) / 1.7e12 * 2e9)
+    return round(int(derived("8.10")["macs"]) / _MACS_PER_SECOND * _CLOCK)
 
 
 def mmas() -> int:

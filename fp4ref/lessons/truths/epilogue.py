@@ -4,11 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 
+from fp4ref import oracle
+from fp4ref.block_scaled import BlockScaled
+from fp4ref.gemm.config import GemmConfig
+from fp4ref.lessons.record import lines
 from fp4ref.lessons.truths.runs import derived, events, issued, opcode, trace
-from fp4ref.numerics import decode_e2m1
+from fp4ref.numerics import decode_e2m1, encode_ue8m0
 from fp4ref.trace import Event
 
 _CODES = np.arange(16, dtype=np.uint8)
+_ONE, _SCALE_1 = 0b0010, 0x38
+_WITH_BIAS, _WITH_BETA_0 = (2.0**24, 1, 1.0, -(2.0**24), 1.0), (-1.0, 0, 0.0, 1.0)
+"""alpha, acc, beta, C and bias of two elements."""
+_SCALE = 17.64
 
 
 def warps() -> list[int]:
@@ -31,6 +39,33 @@ def allocation_wait() -> str:
 def load_opcode() -> str:
     """PTX that reads the accumulator."""
     return opcode("tcgen05.ld")
+
+
+def _fused(
+    alpha: float, acc: int, beta: float, c: float, bias: float | None = None
+) -> float:
+    """One element of D = alpha * acc + beta * C + bias in float32; acc is 0 or 1."""
+    a, b = np.zeros((2, 1, 32), np.uint8)
+    a[0, 0], b[0, 0] = _ONE, acc * _ONE
+    scales = np.full((1, 2), _SCALE_1, np.uint8)
+    expected = oracle.expected(
+        BlockScaled(a, scales, format="nvfp4"),
+        BlockScaled(b, scales, format="nvfp4"),
+        np.array([[c]], np.float32),
+        None if bias is None else np.array([bias], np.float32),
+        GemmConfig(c_format="f32", alpha=alpha, beta=beta, bias=bias is not None),
+    )
+    return float(expected.d[0, 0])
+
+
+def fused_with_bias() -> float:
+    """2^24 * 1 + 1 * -2^24 + 1, in the fusion's order."""
+    return _fused(*_WITH_BIAS)
+
+
+def fused_with_beta_0() -> float:
+    """-1 * 0 with beta = 0."""
+    return _fused(*_WITH_BETA_0)
 
 
 def largest_e2m1() -> float:
@@ -114,3 +149,18 @@ def epilogue_warps() -> int:
 def stored_by_tma() -> int:
     """Bytes that leave by TMA."""
     return int(derived("7.12")["d_bytes"])
+
+
+def scale_code() -> int:
+    """Byte of the document's scale in the type of 72b's SFD, which rounds up."""
+    return int(encode_ue8m0(np.float32(_SCALE)))
+
+
+def store_coords() -> list[int]:
+    """Coordinates of the first store of D."""
+    return list(_stores()[0].operands["coords"])
+
+
+def tail_waits_on() -> list[str]:
+    """Pipelines whose ``producer_tail`` CUTLASS's store tail calls."""
+    return lines("store_tail_waits_on")

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
+from fp4ref.errors import TensorMapError
 from fp4ref.hardware.mbarrier import NBYTES as MBARRIER_NBYTES
-from fp4ref.hardware.tensor_map import NBYTES as MAP_NBYTES
+from fp4ref.hardware.tensor_map import DataType, TensorMap
+from fp4ref.lessons.record import compiled, is_assembled, lines
 from fp4ref.lessons.truths import runs
-from fp4ref.lessons.truths.runs import derived, events, instructions, opcode, shown
+from fp4ref.lessons.truths.runs import derived, events, instructions, shown
 
 
 def prologue() -> int:
@@ -15,8 +19,7 @@ def prologue() -> int:
 
 def entry_state() -> list[int]:
     """Index, phase and count with which the producer enters."""
-    entry = shown("5.1")
-    return [entry["index"], entry["phase"], entry["count"]]
+    return [int(value) for value in lines("producer_start_state")]
 
 
 def barrier_of_the_token() -> str:
@@ -60,16 +63,13 @@ def coords_of_a() -> list[int]:
 
 def map_nbytes() -> int:
     """Bytes of a tensor map."""
-    return MAP_NBYTES
+    return int(compiled("cute_types", "tma_descriptor_nbytes"))
 
 
 def arrivals_of_tma() -> int:
-    """Arrivals that the four copies of stage 0 make."""
-    return sum(
-        e.agent == "tma" and c.after[1] < c.before[1]
-        for e in events("cp.async.bulk.tensor", kind="land")
-        for c in e.barrier
-    )
+    """Arrivals that the first copy of A makes on the full barrier."""
+    landed = events("cp.async.bulk.tensor", frame="5.4.4", kind="land")[0]
+    return sum(change.after[1] < change.before[1] for change in landed.barrier)
 
 
 def coords_of_b_3() -> list[int]:
@@ -80,6 +80,12 @@ def coords_of_b_3() -> list[int]:
 def sfa_nbytes() -> int:
     """Bytes that one copy of SFA credits."""
     return int(runs.loads("SFA")[0].operands["tx_bytes"])
+
+
+def scales_of_this_cta() -> int:
+    """Scales of A in the rows of tile (5, 0), over all k-tiles."""
+    rows, columns = shown("3.4")["SFA"]["tile"]
+    return int(rows * columns * len(shown("5.2")["k"]))
 
 
 def coords_of_sfa() -> list[int]:
@@ -136,5 +142,33 @@ def stages_used() -> int:
 
 
 def dimensions_of_a() -> int:
-    """Dimensions of A's copy."""
-    return int(opcode("cp.async.bulk.tensor.3d.shared").split(".")[4].removesuffix("d"))
+    """Dimensions of A's copy, the first one in the kernel's PTX."""
+    load = re.compile(r"cp\.async\.bulk\.tensor\.(\d)d\.shared")
+    found = filter(None, map(load.match, instructions()))
+    return int(next(found)[1])
+
+
+def mask_without_multicast() -> bool:
+    """Whether ptxas takes a CTA mask without ``.multicast::cluster``."""
+    return is_assembled("tensor_load_mask")
+
+
+def largest_extent() -> int:
+    """Greatest extent of a map's dimension, a power of two."""
+    taken = 1
+    while _is_extent(2 * taken):
+        taken *= 2
+    return taken
+
+
+def _is_extent(extent: int) -> bool:
+    try:
+        TensorMap(DataType.UINT8, 0, (extent,), (), (16,))
+    except TensorMapError:
+        return False
+    return True
+
+
+def sfa_total_nbytes() -> int:
+    """Bytes of A's scales that the load warp moves for a tile."""
+    return sum(int(e.operands["tx_bytes"]) for e in runs.loads("SFA"))

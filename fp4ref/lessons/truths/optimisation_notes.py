@@ -6,26 +6,30 @@ package's.
 
 from __future__ import annotations
 
-import inspect
-
 from fp4ref.cuda_kernel.build import packaged
 from fp4ref.errors import TensorMapError
-from fp4ref.hardware import mma_unscaled
 from fp4ref.hardware.smem import NBYTES as SMEM_NBYTES
 from fp4ref.hardware.smem import SmemDescriptor
 from fp4ref.hardware.tensor_map import DataType, TensorMap
 from fp4ref.hardware.tmem import LANES, lane_column
 from fp4ref.layout import SwizzleMode
+from fp4ref.lessons.record import is_assembled
 from fp4ref.lessons.truths.runs import issued, quarter_of
 
 _BANKS, _BANK_NBYTES = 32, 4
 _PADDED_ROW, _PLAIN_ROW, _STORE_NBYTES = 272, 256, 16
 _STAGE_NBYTES = 32_768
 _PADDED_STAGING, _PLAIN_STAGING = 69_632, 65_536
-_EPILOGUE_WARPS = (2, 3, 4, 5)
+_EPILOGUE_WARPS, _WARP = (2, 3, 4, 5), 2
 _W1_CYCLES, _EPILOGUE_CYCLES, _WAIT_CYCLES = 5_011, 5_268, 1_056
-_TILE_CYCLES, _MMAS = 6_067, 24
-_TILES, _SMS, _SECONDS = 10_878, 148, 0.543e-3
+_SAVED_CYCLES = 300
+_INSTRUCTIONS, _MMAS, _WAITS, _COMMITS = 411, 24, 7, 7
+_TILES, _K_ITERS, _STAGES = 10_878, 6, 4
+_MATRICES, _DESCRIPTOR_BITS, _REGISTER_BITS = 2, 64, 32
+_PARTS = ((50, 80), (25, 35), (15, 30))
+"""Instructions saved: descriptors, predicates, indices; at least and at most."""
+_STORES, _STORE_CYCLES, _PHASE_2B_CYCLES = 32, 70, 899
+_SWIZZLE, _BOX_ROWS = SwizzleMode.B128, 32
 
 
 def bank_of_lane_2() -> int:
@@ -43,8 +47,8 @@ def most_box_columns() -> int:
                 0,
                 (768, 2048),
                 (1536,),
-                (columns, 32),
-                swizzle=SwizzleMode.B128,
+                (columns, _BOX_ROWS),
+                swizzle=_SWIZZLE,
             )
         except TensorMapError:
             continue
@@ -59,7 +63,7 @@ def left_for_staging() -> int:
 
 def headroom() -> int:
     """Thousands of bytes beside four stages and the padded staging, rounded down."""
-    return (SMEM_NBYTES - 4 * _STAGE_NBYTES - _PADDED_STAGING) // 1000
+    return (SMEM_NBYTES - _STAGES * _STAGE_NBYTES - _PADDED_STAGING) // 1000
 
 
 def row_groups_lie_along() -> str:
@@ -71,7 +75,7 @@ def row_groups_lie_along() -> str:
 
 def row_group_of_warp_2() -> int:
     """Which group of 32 rows, a row being a lane, warp 2 reaches."""
-    first, last = quarter_of(2)
+    first, last = quarter_of(_WARP)
     return first // (last - first + 1)
 
 
@@ -88,18 +92,18 @@ def warps_for_all_lanes() -> int:
 
 def descriptor_registers() -> int:
     """32-bit registers of a 64-bit descriptor for each of 4 stages and 2 matrices."""
-    return 4 * 2 * 64 // 32
+    return _STAGES * _MATRICES * _DESCRIPTOR_BITS // _REGISTER_BITS
 
 
 def wait_after_saving_300() -> int:
     """The epilogue wait that the document's linear model gives for 300 cycles less."""
     deficit = _EPILOGUE_CYCLES - _W1_CYCLES
-    return round((deficit + 300) * _WAIT_CYCLES / deficit)
+    return round((deficit + _SAVED_CYCLES) * _WAIT_CYCLES / deficit)
 
 
 def overhead_per_mma() -> float:
     """Instructions beside MMAs, waits and commits for each MMA, to one decimal."""
-    other = 411 - _MMAS - 7 - 7
+    other = _INSTRUCTIONS - _MMAS - _WAITS - _COMMITS
     return round(other / _MMAS, 1)
 
 
@@ -121,6 +125,30 @@ def fence_instructions() -> int:
 
 
 def predicate_may_be_left_out() -> bool:
-    """Whether the MMA has a form without ``enable-input-d``."""
-    flag = inspect.signature(mma_unscaled.mma).parameters["enable_input_d"]
-    return flag.default is not inspect.Parameter.empty
+    """Whether ptxas takes an MMA without ``enable-input-d``."""
+    return is_assembled("mma_without_enable_input_d")
+
+
+def parts_of_the_reduction() -> list[int]:
+    """Sums of the parts that the expected reduction names: at least and at most."""
+    return [sum(part) for part in zip(*_PARTS, strict=True)]
+
+
+def times_stage_0_is_described() -> int:
+    """Calls of ``make_smem_desc(smem_a[0])`` for all tiles."""
+    return _TILES * sum(k % _STAGES == 0 for k in range(_K_ITERS))
+
+
+def store_slowdown() -> float:
+    """Time of the bulk stores over that of phase 2B, to one decimal."""
+    return round(_STORES * _STORE_CYCLES / _PHASE_2B_CYCLES, 1)
+
+
+def conflict_of_plain_rows() -> int:
+    """Greatest number of lanes that meet in one bank in rows of 256 bytes.
+
+    A 16-byte store is taken to go in groups of as many lanes as fill all banks once.
+    """
+    lanes = _BANKS * _BANK_NBYTES // _STORE_NBYTES
+    banks = [lane * _PLAIN_ROW // _BANK_NBYTES % _BANKS for lane in range(lanes)]
+    return max(banks.count(bank) for bank in banks)

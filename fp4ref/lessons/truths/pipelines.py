@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from fp4ref.gemm.config import CARVEOUT_NBYTES, CTA_WARPS
+from fp4ref.gemm.config import CARVEOUT_NBYTES
 from fp4ref.gemm.partition import multicast_masks
 from fp4ref.gemm.pipeline import PipelineState
 from fp4ref.hardware import clc
 from fp4ref.hardware.smem import NBYTES as SMEM_NBYTES
+from fp4ref.lessons.record import compiled, lines
 from fp4ref.lessons.truths.runs import (
     EXAMPLE,
     arrivals,
@@ -14,22 +15,37 @@ from fp4ref.lessons.truths.runs import (
     instructions,
     opcode,
     shown,
+    trace,
 )
+
+_CTA, _CLUSTER, _CTAID = (2, 1), (4, 4), (5, 3, 2)
+_ADVANCES, _RING_STAGES = 19, 20
 
 
 def warps() -> int:
     """Warps of the CTA."""
-    return CTA_WARPS
+    return len({e.agent for e in trace() if e.agent.startswith("warp")})
+
+
+def _stages_beside(epilogue: int) -> int:
+    """Mainloop stages by CUTLASS 4.2.0's budget, beside an epilogue of so many bytes.
+
+    Source: ``sm100_blockscaled_umma_builder.inl``. From 4.2.2 on the budget has 128
+    bytes for a stage's barriers, not the bytes of their type.
+    """
+    barriers = int(compiled("sm100_72b", "mainloop_barrier_nbytes"))
+    stage = EXAMPLE.stage_tx_bytes + barriers
+    return (SMEM_NBYTES - CARVEOUT_NBYTES - epilogue) // stage
 
 
 def stages_72b() -> int:
     """Mainloop stages beside example 72b's epilogue."""
-    return EXAMPLE.mainloop_stages
+    return _stages_beside(int(compiled("sm100_72b", "epilogue_nbytes")))
 
 
 def stages_without_epilogue() -> int:
     """Mainloop stages if the epilogue took no shared memory."""
-    return (SMEM_NBYTES - CARVEOUT_NBYTES) // EXAMPLE.stage_nbytes
+    return _stages_beside(0)
 
 
 def stage_sfa_nbytes() -> int:
@@ -67,7 +83,7 @@ def first_acquire_waits() -> bool:
 
 def ctas_of_a_release() -> int:
     """CTAs that a release of CTA (2, 1) reaches in a 4 x 4 cluster."""
-    mask_a, mask_b = multicast_masks(2, 1, 4, 4)
+    mask_a, mask_b = multicast_masks(*_CTA, *_CLUSTER)
     return (mask_a | mask_b).bit_count()
 
 
@@ -89,17 +105,18 @@ def arrivals_of_a_release() -> int:
 
 def producer_start_phase() -> int:
     """Phase of the mainloop's producer before its first stage."""
-    return int(shown("5.1")["phase"])
+    _, phase, _ = lines("producer_start_state")
+    return int(phase)
 
 
 def after_nineteen_advances() -> list[int]:
     """Index, phase and count of a 20-stage ring, 19 advances after count 1."""
     state = PipelineState(index=1, phase=0, count=1)
-    for _ in range(19):
-        state.advance(20)
+    for _ in range(_ADVANCES):
+        state.advance(_RING_STAGES)
     return [state.index, state.phase, state.count]
 
 
 def clc_words() -> list[int]:
     """The four words of an answer that hands over CTA (5, 3, 2)."""
-    return [int(word) for word in clc.encode_response((5, 3, 2)).view("<u4")]
+    return [int(word) for word in clc.encode_response(_CTAID).view("<u4")]

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-from fp4ref.gemm.config import K_BLOCK_STEP, SF_VEC_SIZE
+import re
+
+import numpy as np
+
+from fp4ref.cuda_kernel.build import packaged
+from fp4ref.gemm.config import SF_VEC_SIZE
 from fp4ref.hardware import tmem
-from fp4ref.hardware.tcgen05 import CP_NBYTES, MMA_K, MMA_M, ROW_NBYTES
+from fp4ref.hardware.tcgen05 import MMA_K, MMA_M, ROW_NBYTES
+from fp4ref.lessons.record import line, lines
 from fp4ref.lessons.truths.runs import (
     EXAMPLE,
     arrivals,
@@ -16,12 +22,16 @@ from fp4ref.lessons.truths.runs import (
     shown,
     threads_of,
 )
+from fp4ref.numerics import ScaleFormat, encode_e2m1, encode_ue4m3, mma_block_scaled
+
+_DOCUMENTS_MMAS, _LATENCY = 128, 10
+_ACCUMULATOR_RANGE = (0x1000, 0x1FFFF)
+_ROW_SCALES = (1, 2, 4, 8)
 
 
 def accumulator_entry() -> list[int]:
     """Index, phase and count with which the accumulator's producer enters."""
-    entry = shown("6.1")["accumulator"]
-    return [entry["index"], entry["phase"], entry["count"]]
+    return [int(value) for value in lines("producer_start_state")]
 
 
 def mma_shape() -> list[int]:
@@ -35,8 +45,16 @@ def sfa_shape() -> list[int]:
 
 
 def token_type() -> str:
-    """Type of what ``consumer_try_wait`` returns."""
-    return type(events("mbarrier.test_wait", frame="6.4")[0].operands["done"]).__name__
+    """Type of what one test of an mbarrier writes: a predicate is a yes or no."""
+    result = instructions()[opcode("mbarrier.test_wait")].split(",")[0]
+    declared = re.findall(rf"\.reg \.(\w+) {result};", packaged("example_72b.ptx"))
+    return "bool" if set(declared) == {"pred"} else "pointer"
+
+
+def mmas_that_leave_the_accumulator_unread() -> int:
+    """MMAs of a tile that read none of the cells that they write."""
+    landed = events("tcgen05.mma", kind="land")
+    return sum(not set(e.writes) & set(e.reads) for e in landed)
 
 
 def copy_opcode() -> str:
@@ -56,7 +74,6 @@ def copies_of_a_k_tile() -> int:
 def copy_nbytes() -> int:
     """Bytes of one scale copy."""
     (nbytes,) = {int(e.operands["nbytes"]) for e in issued("tcgen05.cp")}
-    assert nbytes == CP_NBYTES
     return nbytes
 
 
@@ -72,7 +89,15 @@ def fragment_nbytes() -> int:
 
 def scaled_dot() -> float:
     """Dot product of 64 ones and 64 ones with row scales 1, 2, 4, 8."""
-    return float(shown("6.6.7")["d"])
+    ones = np.ones((1, MMA_K), np.float32)
+    scales = encode_ue4m3(np.array([_ROW_SCALES, (1,) * 4], np.float32))
+    a, b = (encode_e2m1(ones) for _ in "ab")
+    d = mma_block_scaled(
+        *(a, b, scales[:1], scales[1:], None),
+        scale_format=ScaleFormat.UE4M3,
+        vec_size=SF_VEC_SIZE,
+    )
+    return float(d[0, 0])
 
 
 def scales_of_an_mma() -> int:
@@ -111,7 +136,6 @@ def k_block_nbytes() -> int:
     """Bytes from one K-block to the next within a row of A."""
     first, second = issued("tcgen05.mma")[:2]
     step = int(second.operands["a_desc"]) - int(first.operands["a_desc"])
-    assert step == K_BLOCK_STEP
     return step << 4
 
 
@@ -150,10 +174,28 @@ def macs_of_an_mma() -> int:
 
 
 def operations_per_byte() -> int:
-    """Operations for each byte of global memory, rounded."""
-    return round(float(derived("6.12")["operations_per_byte"]))
+    """Operations for each byte of loads, scale copies and accumulator, rounded."""
+    work, moved = derived("6.12"), derived("6.11")
+    nbytes = work["read_bytes"] + moved["scale_bytes"] + moved["accumulator_bytes"]
+    return round(int(work["operations"]) / int(nbytes))
 
 
 def scale_copy_nbytes() -> int:
     """Bytes that the scale copies of a tile read."""
     return int(derived("6.11")["scale_bytes"])
+
+
+def mmas_per_cycle() -> float:
+    """MMAs for each cycle, if one is issued in each and the last one awaited."""
+    return round(_DOCUMENTS_MMAS / (_DOCUMENTS_MMAS - 1 + _LATENCY), 2)
+
+
+def nbytes_of_the_range() -> int:
+    """Bytes of the range in which the document places the accumulator."""
+    first, last = _ACCUMULATOR_RANGE
+    return last - first + 1
+
+
+def accumulator_rank() -> int:
+    """Rank of ``FrgLayout`` that CUTLASS asserts: (MMA, MMA_M, MMA_N)."""
+    return int(line("accumulator_layout_rank"))

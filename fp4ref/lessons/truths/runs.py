@@ -87,7 +87,7 @@ def threads_of(prefix: str) -> int:
 
 def shown(frame: str) -> dict[str, Any]:
     """Values of a constructed frame of the default GEMM."""
-    return frames.show(frame)
+    return frames.show(frame, EXAMPLE, SIZE, SIZE, SIZE)
 
 
 def derived(frame: str) -> dict[str, Any]:

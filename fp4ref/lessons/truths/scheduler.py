@@ -8,18 +8,20 @@ from fp4ref.gemm.tile_scheduler import TileGrid
 from fp4ref.hardware import clc
 from fp4ref.lessons.truths.runs import EXAMPLE, SIZE, issued, trace
 
+_CTAID, _WORK_TILE = (5, 0, 0), (5, 3)
+
 
 def tile_of_cta_5() -> list[int]:
     """Tile of CTA 5 by CUTLASS's heuristic: x runs along M only if N has more tiles."""
     grid = TileGrid.of(SIZE, SIZE, 1, EXAMPLE)
     raster = "m" if grid.tiles_n > grid.tiles_m else "n"
-    work = replace(grid, raster=raster).tile((5, 0, 0))
+    work = replace(grid, raster=raster).tile(_CTAID)
     return [work.m, work.n]
 
 
 def block_index() -> list[int]:
     """``blockIdx.x`` and ``blockIdx.y`` of tile (5, 3)."""
-    x, y, _ = TileGrid.of(SIZE, SIZE, 1, EXAMPLE).ctaid(5, 3)
+    x, y, _ = TileGrid.of(SIZE, SIZE, 1, EXAMPLE).ctaid(*_WORK_TILE)
     return [x, y]
 
 

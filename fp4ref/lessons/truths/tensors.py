@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from fp4ref.gemm.partition import a_coords, multicast_masks
 from fp4ref.gemm.tile_scheduler import WorkTile
+from fp4ref.lessons.record import compiled
 from fp4ref.lessons.truths.runs import TILE, shown
+
+_CTA, _CLUSTER_M, _CLUSTER_N = (2, 1), 4, 4
 
 
 def strides_of_a() -> list[int]:
@@ -35,9 +38,16 @@ def mma_atom() -> list[int]:
 
 def mask_a() -> int:
     """CTAs that share A with CTA (2, 1) of a 4 x 4 cluster."""
-    return multicast_masks(2, 1, 4, 4)[0]
+    return multicast_masks(*_CTA, _CLUSTER_M, _CLUSTER_N)[0]
 
 
 def mask_b() -> int:
     """CTAs that share B with CTA (2, 1) of a 4 x 4 cluster."""
-    return multicast_masks(2, 1, 4, 4)[1]
+    return multicast_masks(*_CTA, _CLUSTER_M, _CLUSTER_N)[1]
+
+
+def mode_2_runs_along() -> str:
+    """Along what the CTAs of ``create_tma_multicast_mask<2>`` lie, M or N."""
+    mask = compiled("cute_types", "mask_of_mode_2")
+    ctas = [cta for cta in range(_CLUSTER_M * _CLUSTER_N) if mask >> cta & 1]
+    return "M" if len({cta % _CLUSTER_M for cta in ctas}) > 1 else "N"

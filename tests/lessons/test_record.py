@@ -1,0 +1,112 @@
+"""The record of CUTLASS and ptxas is what the pinned packages say when asked again."""
+
+from __future__ import annotations
+
+import runpy
+import sys
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fp4ref.cutlass.toolchain import Toolchain, find_toolchain, missing_packages
+from fp4ref.errors import InputError
+from fp4ref.lessons import record
+
+ROOT = Path(__file__).parents[2]
+PROGRAMS = ("cute_types", "sm90_epilogue", "sm100_72b", "sm90_cooperative_64x64")
+
+
+@pytest.fixture(scope="module")
+def ask() -> dict[str, Any]:
+    return runpy.run_path(str(ROOT / "conformance/record/make.py"))
+
+
+@pytest.fixture(scope="module")
+def tools() -> Toolchain:
+    if sys.platform != "linux":
+        pytest.skip("CUTLASS is built on Linux only")
+    if missing := missing_packages():
+        pytest.skip(f"the [cutlass] extra is not installed: {', '.join(missing)}")
+    try:
+        return find_toolchain()
+    except InputError as error:
+        pytest.skip(str(error))
+
+
+def is_recorded(package: str) -> bool:
+    return metadata.version(package) == record.entry("packages", package)
+
+
+def test_the_record_is_of_the_pinned_cutlass() -> None:
+    pinned = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    version = record.entry("packages", "nvidia-cutlass")
+    assert f'"nvidia-cutlass=={version};' in pinned
+
+
+def test_a_line_is_where_the_record_has_it(
+    ask: dict[str, Any], tools: Toolchain
+) -> None:
+    found = ask["found_lines"](tools)
+    assert set(found) == set(record.entry("lines"))
+    for key, line in found.items():
+        expected = record.entry("lines", key)
+        if not is_recorded(line["package"]):
+            expected = expected | {"line": line["line"]}
+        assert line == expected, key
+
+
+def test_ptxas_says_what_the_record_has(ask: dict[str, Any], tools: Toolchain) -> None:
+    assert ask["assembled"](tools) == record.entry("ptx")
+
+
+def check_program(ask: dict[str, Any], tools: Toolchain, program: str) -> None:
+    if program in ask["REFUSED"]:
+        assert ask["refusal"](tools, program) == record.entry("refused", program)
+    else:
+        assert ask["compiled"](tools, program) == record.entry("types", program)
+
+
+def test_one_program_each_day_prints_what_the_record_has(
+    ask: dict[str, Any], tools: Toolchain, rotating_seed: int
+) -> None:
+    check_program(ask, tools, PROGRAMS[rotating_seed % len(PROGRAMS)])
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_every_program_prints_what_the_record_has(
+    ask: dict[str, Any], tools: Toolchain, program: str
+) -> None:
+    check_program(ask, tools, program)
+
+
+def test_every_program_is_tested(ask: dict[str, Any]) -> None:
+    assert {*ask["PROGRAMS"], *ask["REFUSED"]} == set(PROGRAMS)
+    assert set(record.entry("types")) == set(ask["PROGRAMS"])
+    assert set(record.entry("refused")) == set(ask["REFUSED"])
+    sources = (ROOT / "conformance/record").glob("*.cu")
+    assert {source.stem for source in sources} == set(PROGRAMS)
+
+
+def test_a_question_that_nothing_answers_is_a_sentence(
+    ask: dict[str, Any], tools: Toolchain, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    question = {"key": "none", "file": "cute/config.hpp", "pattern": "(no such words)"}
+    found_lines = ask["found_lines"]
+    monkeypatch.setitem(
+        found_lines.__globals__, "questions", lambda: {"line": [question]}
+    )
+    with pytest.raises(InputError, match=r"cute/config\.hpp: none is not there"):
+        found_lines(tools)
+
+
+def test_an_entry_that_is_not_there_is_named() -> None:
+    with pytest.raises(record.RecordError, match=r"no types\.cute_types\.none"):
+        record.compiled("cute_types", "none")
+
+
+def test_several_words_are_not_one() -> None:
+    with pytest.raises(record.RecordError, match=r"epilogue_parameters: .* several"):
+        record.line("epilogue_parameters")
