@@ -1,6 +1,8 @@
 """atomics: ``atom`` and ``red`` on global and shared memory, lane after lane.
 
 Lanes of one instruction take their turn in lane order; PTX leaves the order open.
+``add.f32`` flushes subnormals in global memory and keeps them in shared memory, of this
+CTA or another, whatever the kind of address. Source: PTX, atom; red.
 """
 
 from __future__ import annotations
@@ -51,12 +53,12 @@ def _add_in_shared(old: Any, b: Any, c: Any) -> Any:
     return add_f32(old, b)
 
 
-_FLOAT_ADD = {"global": _add_in_global, "shared": _add_in_shared}
+_FLOAT_ADD: dict[str, Operation] = {"global": _add_in_global, "shared": _add_in_shared}
 
 
-def _operation(what: str, kind: str) -> dict[str, Operation]:
+def _operations(what: str, kind: str) -> dict[str, Operation]:
     """Return the new value as a function of the old one and the operands, by space."""
-    operations: dict[str, Operation] = {
+    functions: dict[str, Operation] = {
         "add": lambda old, b, c: old + b,
         "min": lambda old, b, c: min(old, b),
         "max": lambda old, b, c: max(old, b),
@@ -72,7 +74,7 @@ def _operation(what: str, kind: str) -> dict[str, Operation]:
         raise Unknown
     if kind == "f32":
         return _FLOAT_ADD
-    return dict.fromkeys(("global", "shared"), operations[what])
+    return dict.fromkeys(("global", "shared"), functions[what])
 
 
 @instruction("atom", form=_WHERE + _WHAT, operands=(3, 4), strict=True, effect=False)
@@ -80,7 +82,7 @@ def _operation(what: str, kind: str) -> dict[str, Operation]:
 def atomic(context: LaunchContext, each: Instruction, form: Form) -> Action:
     """Build ``atom`` and ``red``."""
     what, kind = form["what"], form["kind"]
-    operations = _operation(what, kind)
+    operations = _operations(what, kind)
     returns = form["name"] == "atom"
     operands = each.operands if returns else (None, *each.operands)
     if len(operands) != (4 if what == "cas" else 3) or (what == "cas" and not returns):
