@@ -1,6 +1,6 @@
-"""What an H100 gave where a first executor did not: inputs and outputs of the card.
+"""What Hopper gave where the executor once had other bits, inputs and outputs.
 
-Recorded on 2026-11-28 (see docs/measured.md). A row is inputs, then the card's result.
+Measured on 2026-11-28, see docs/measured.md. A row is inputs, then the card's result.
 """
 
 from __future__ import annotations
