@@ -22,7 +22,7 @@ def canonical_nan(x: F32) -> F32:
     return np.where(np.isnan(x), _CANONICAL_NAN, x)
 
 
-def _add_round_to_odd(x: F64, y: F64) -> F64:
+def add_round_to_odd(x: F64, y: F64) -> F64:
     """Add in float64; an inexact sum becomes the neighbour with an odd last bit.
 
     Rounding that to a format of at most 51 bits gives what rounding the exact sum
@@ -56,7 +56,7 @@ def fma_f32(a: npt.ArrayLike, b: npt.ArrayLike, c: npt.ArrayLike) -> F32:
     require_broadcast(a=a, b=b, c=c)
     with np.errstate(all="ignore"):
         product = np.multiply(a, b, dtype=np.float64)  # exact: 24 + 24 bits
-        total = _add_round_to_odd(product, c.astype(np.float64))
+        total = add_round_to_odd(product, c.astype(np.float64))
         return canonical_nan(total.astype(np.float32))
 
 

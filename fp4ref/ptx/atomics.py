@@ -1,6 +1,8 @@
 """atomics: ``atom`` and ``red`` on global and shared memory, lane after lane.
 
 Lanes of one instruction take their turn in lane order; PTX leaves the order open.
+``add.f32`` flushes subnormals in global memory and keeps them in shared memory, of this
+CTA or another, whatever the kind of address. Source: PTX, atom; red.
 """
 
 from __future__ import annotations
@@ -38,14 +40,25 @@ _TYPES = {
 }
 
 
-def _add_float(old: Any, b: Any) -> Any:
-    """Add in float32; global and shared ``.f32`` atomics flush subnormals."""
+Operation = Callable[[Any, Any, Any], Any]
+
+
+def _add_in_global(old: Any, b: Any, c: Any) -> Any:
+    """Add in float32, subnormal sources and results flushed."""
     return flush(add_f32(flush(np.array([old])), flush(np.array([b]))))[0]
 
 
-def _operation(what: str, kind: str) -> Callable[[Any, Any, Any], Any]:
-    """Return the new value as a function of the old one and the operands."""
-    operations: dict[str, Callable[[Any, Any, Any], Any]] = {
+def _add_in_shared(old: Any, b: Any, c: Any) -> Any:
+    """Add in float32, subnormals kept."""
+    return add_f32(old, b)
+
+
+_FLOAT_ADD: dict[str, Operation] = {"global": _add_in_global, "shared": _add_in_shared}
+
+
+def _operations(what: str, kind: str) -> dict[str, Operation]:
+    """Return the new value as a function of the old one and the operands, by space."""
+    functions: dict[str, Operation] = {
         "add": lambda old, b, c: old + b,
         "min": lambda old, b, c: min(old, b),
         "max": lambda old, b, c: max(old, b),
@@ -60,8 +73,8 @@ def _operation(what: str, kind: str) -> Callable[[Any, Any, Any], Any]:
     if kind not in _TYPES[what]:
         raise Unknown
     if kind == "f32":
-        return lambda old, b, c: _add_float(old, b)
-    return operations[what]
+        return _FLOAT_ADD
+    return dict.fromkeys(("global", "shared"), functions[what])
 
 
 @instruction("atom", form=_WHERE + _WHAT, operands=(3, 4), strict=True, effect=False)
@@ -69,7 +82,7 @@ def _operation(what: str, kind: str) -> Callable[[Any, Any, Any], Any]:
 def atomic(context: LaunchContext, each: Instruction, form: Form) -> Action:
     """Build ``atom`` and ``red``."""
     what, kind = form["what"], form["kind"]
-    operation = _operation(what, kind)
+    operations = _operations(what, kind)
     returns = form["name"] == "atom"
     operands = each.operands if returns else (None, *each.operands)
     if len(operands) != (4 if what == "cas" else 3) or (what == "cas" and not returns):
@@ -90,10 +103,10 @@ def atomic(context: LaunchContext, each: Instruction, form: Form) -> Action:
         left, right = b(state).copy(), c(state).copy()
         for lane in lanes:
             ((space, where, _),) = resolve(generic, addresses[lane : lane + 1])
-            if space not in ("global", "shared"):
+            if space not in operations:
                 raise PtxError(f"PTX line {each.line}: {each.opcode} in {space} memory")
             old = read_memory(state, space, where, dtype.itemsize).view(dtype)[0, 0]
-            new = np.array([[operation(old, left[lane], right[lane])]], dtype)
+            new = np.array([[operations[space](old, left[lane], right[lane])]], dtype)
             results[lane] = old
             if new.tobytes() != old.tobytes():
                 # A failed compare-and-swap changes nothing that others could see.

@@ -104,7 +104,12 @@ def float_to_integer(context: LaunchContext, each: Instruction, form: Form) -> A
     operands=2,
 )
 def float_to_float(context: LaunchContext, each: Instruction, form: Form) -> Action:
-    """Build float32 to an integral float32, or into [0, 1] with ``.sat``."""
+    """Build float32 to an integral float32, or into [0, 1] with ``.sat``.
+
+    Without a modifier it is a move, which keeps every NaN.
+    """
+    if not (form["round"] or form["ftz"] or form["sat"]):
+        return elementwise(context, each, lambda a: a, "f32")
 
     def convert(a: Lanes) -> Lanes:
         x = flush(a) if form["ftz"] else a
@@ -119,10 +124,22 @@ def float_to_float(context: LaunchContext, each: Instruction, form: Form) -> Act
 
 @instruction("cvt.f64.f32", operands=2)
 def float_to_double(context: LaunchContext, each: Instruction, form: Form) -> Action:
-    """Build the exact widening that arguments of printf go through."""
-    return elementwise(
-        context, each, lambda a: canonical(a).astype(np.float64), "f32", "f64"
-    )
+    """Build the exact widening; a NaN keeps its sign and payload and becomes quiet."""
+
+    def convert(a: Lanes) -> Lanes:
+        wide = a.astype(np.float64)
+        nan = a != a
+        if nan.any():
+            bits = a.view(np.uint32)[nan].astype(np.uint64)
+            sign, payload = bits >> np.uint64(31), bits & np.uint64(0x7FFFFF)
+            quiet = sign << np.uint64(63) | _QUIET_NAN_64 | payload << np.uint64(29)
+            wide.view(np.uint64)[nan] = quiet
+        return wide
+
+    return elementwise(context, each, convert, "f32", "f64")
+
+
+_QUIET_NAN_64 = np.uint64(0x7FF8 << 48)
 
 
 _HALF_ENCODERS = {"bf16": encode_bf16, "f16": encode_f16}
@@ -136,12 +153,15 @@ def float_to_half(context: LaunchContext, each: Instruction, form: Form) -> Acti
 
 @instruction("cvt.f32", form=".(?P<kind>bf16|f16)", operands=2)
 def half_to_float(context: LaunchContext, each: Instruction, form: Form) -> Action:
-    """Build f16 or bf16 to float32, exactly."""
+    """Build f16 or bf16 to float32, exactly.
+
+    A NaN of bf16 keeps its bits, for the conversion is a shift; one of f16 does not.
+    """
 
     def convert(bits: Lanes) -> Lanes:
         if form["kind"] == "bf16":
             wide = bits.astype(np.uint32) << np.uint32(16)
-            return canonical(wide.view(np.float32))
+            return wide.view(np.float32)
         return canonical(bits.view(np.float16).astype(np.float32))
 
     return elementwise(context, each, convert, "b16", "f32")

@@ -1,7 +1,10 @@
 """floating: float32 arithmetic.
 
 Results are rounded to nearest even; a NaN result is 0x7fffffff; ``.ftz`` flushes
-subnormal inputs and results to signed zero. Source: PTX, Floating-point instructions.
+subnormal inputs and results to signed zero. A result counts as subnormal if it is below
+2^-126 when rounded to 24 bits with an unbounded exponent (measured on an H100): 2^-126
+less a quarter of the unit 2^-149 is still 2^-126, anything less is zero.
+Source: PTX, Floating-point instructions.
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ from collections.abc import Callable
 import numpy as np
 
 from fp4ref.numerics import fma_f32
+from fp4ref.numerics.arithmetic import add_round_to_odd
 from fp4ref.ptx.approximate import ex2_approx_ftz, rcp_approx_ftz, tanh_approx
 from fp4ref.ptx.elementwise import elementwise
 from fp4ref.ptx.registry import Action, Form, instruction
@@ -35,14 +39,48 @@ def canonical(values: Lanes) -> Lanes:
 def flush(values: Lanes) -> Lanes:
     """Replace subnormals by zero of the same sign."""
     bits = values.view(np.uint32)
-    return np.where(bits & _EXPONENT, bits, bits & _SIGN).view(np.float32)
+    exponents = bits & _EXPONENT
+    if exponents.all():
+        return values
+    return np.where(exponents, bits, bits & _SIGN).view(np.float32)
 
 
-def _flushing(function: Callable[..., Lanes], form: Form) -> Callable[..., Lanes]:
-    """Make NaN results canonical and, with ``.ftz``, flush sources and result."""
-    if form["ftz"]:
-        return lambda *sources: flush(canonical(function(*map(flush, sources))))
-    return lambda *sources: canonical(function(*sources))
+Operation = Callable[..., Lanes]
+
+_SMALLEST_NORMAL = np.uint32(0x00800000)
+_ROUNDS_TO_NORMAL = 2.0**-126 - 2.0**-151
+
+
+def _flushing(
+    function: Operation, form: Form, exact: Operation | None = None
+) -> Operation:
+    """Make NaN results canonical and, with ``.ftz``, flush sources and result.
+
+    Parameters
+    ----------
+    exact
+        The same function in float64, rounded so that it compares with 25-bit numbers
+        as the exact value does. None if no result below 2^-126 can round to it.
+    """
+    if not form["ftz"]:
+        return lambda *sources: canonical(function(*sources))
+
+    def act(*sources: Lanes) -> Lanes:
+        flushed = tuple(map(flush, sources))
+        result = canonical(function(*flushed))
+        exponents = result.view(np.uint32) & _EXPONENT
+        if (exponents > _SMALLEST_NORMAL).all():
+            return result
+        result = flush(result)
+        if exact is None:
+            return result
+        smallest = result.view(np.uint32) & _MAGNITUDE == _SMALLEST_NORMAL
+        if not smallest.any():
+            return result
+        below = smallest & (np.abs(exact(*flushed)) < _ROUNDS_TO_NORMAL)
+        return np.where(below, np.copysign(np.float32(0), result), result)
+
+    return act
 
 
 _TIE = np.uint64(1 << 28)
@@ -63,7 +101,7 @@ def fma(a: Lanes, b: Lanes, c: Lanes) -> Lanes:
     return total.astype(np.float32)
 
 
-_ARITHMETIC: dict[str, Callable[..., Lanes]] = {
+_ARITHMETIC: dict[str, Operation] = {
     "add": np.add,
     "sub": np.subtract,
     "mul": np.multiply,
@@ -73,6 +111,18 @@ _ARITHMETIC: dict[str, Callable[..., Lanes]] = {
     "rcp.rn": lambda x: np.divide(np.float32(1), x),
 }
 
+# A sum below 2^-126 is exact, a root is never that small, and the only reciprocal that
+# rounds to 2^-126 is that of 2^126.
+_IN_FLOAT64: dict[str, Operation] = {
+    # Exact: 24 + 24 bits.
+    "mul": lambda a, b: np.multiply(a, b, dtype=np.float64),
+    "fma.rn": lambda a, b, c: add_round_to_odd(
+        np.multiply(a, b, dtype=np.float64), c.astype(np.float64)
+    ),
+    # A quotient of 24-bit numbers is 2^-49 of itself or more away from a 25-bit one.
+    "div.rn": lambda a, b: np.divide(a, b, dtype=np.float64),
+}
+
 
 @instruction("add", "sub", "mul", form="(.rn)?(?P<ftz>.ftz)?.f32", operands=3)
 @instruction("div.rn", form="(?P<ftz>.ftz)?.f32", operands=3)
@@ -80,7 +130,9 @@ _ARITHMETIC: dict[str, Callable[..., Lanes]] = {
 @instruction("sqrt.rn", "rcp.rn", form="(?P<ftz>.ftz)?.f32", operands=2)
 def arithmetic(context: LaunchContext, each: Instruction, form: Form) -> Action:
     """Build operations rounded to nearest even."""
-    return elementwise(context, each, _flushing(_ARITHMETIC[form["name"]], form), "f32")
+    name = form["name"]
+    function = _flushing(_ARITHMETIC[name], form, _IN_FLOAT64.get(name))
+    return elementwise(context, each, function, "f32")
 
 
 @instruction("min", "max", form="(?P<ftz>.ftz)?(?P<nan>.NaN)?.f32", operands=3)

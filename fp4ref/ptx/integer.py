@@ -107,16 +107,15 @@ def _high_64_signed(a: Lanes, b: Lanes) -> Lanes:
 def divide(context: LaunchContext, each: Instruction, form: Form) -> Action:
     """Build division and remainder, truncating.
 
-    Division by zero gives all ones, its remainder the dividend: PTX leaves it open.
+    By zero, both give all ones. PTX leaves that open; it was measured on an H100.
     """
     remainder_wanted = form["name"] == "rem"
 
     def truncated(a: Lanes, b: Lanes) -> Lanes:
         safe = np.where(b == 0, 1, b).astype(a.dtype)
         remainder = np.fmod(a, safe)
-        if remainder_wanted:
-            return np.where(b == 0, a, remainder)
-        return np.where(b == 0, ~np.zeros_like(a), (a - remainder) // safe)
+        found = remainder if remainder_wanted else (a - remainder) // safe
+        return np.where(b == 0, ~np.zeros_like(a), found)
 
     return elementwise(context, each, truncated, form["kind"])
 
@@ -157,18 +156,38 @@ def funnel_shift(context: LaunchContext, each: Instruction, form: Form) -> Actio
     return elementwise(context, each, funnel, "b32")
 
 
+def _bit_field(
+    context: LaunchContext, each: Instruction, start: int, bits: int
+) -> Callable[[WarpState], tuple[Lanes, Lanes]]:
+    """Return a function that reads position and length, each at most `bits`.
+
+    PTX restricts both to 0..255. Of more, 32-bit fields take the low byte and 64-bit
+    ones the whole number, as an H100 does.
+    """
+    operands = each.operands[start : start + 2]
+    position, length = (reader(context, o, "u32", each) for o in operands)
+    kept = np.uint32(0xFF if bits == 32 else 0xFFFFFFFF)
+    most = np.uint32(bits)
+
+    def read(state: WarpState) -> tuple[Lanes, Lanes]:
+        found = (position(state) & kept, length(state) & kept)
+        return np.minimum(found[0], most), np.minimum(found[1], most)
+
+    return read
+
+
 @instruction("bfe", form=".(?P<kind>[su](32|64))", operands=4)
 def bit_field_extract(context: LaunchContext, each: Instruction, form: Form) -> Action:
     """Build ``bfe``: `c` bits of `a` from `b` up; signed types extend the sign."""
     kind = form["kind"]
-    a = reader(context, each.operands[1], kind, each)
-    b, c = (reader(context, o, "u32", each) for o in each.operands[2:4])
-    put = writer(context, each.operands[0], kind, each)
     bits = int(kind[1:])
     dtype = dtype_of(kind)
+    a = reader(context, each.operands[1], kind, each)
+    field = _bit_field(context, each, 2, bits)
+    put = writer(context, each.operands[0], kind, each)
 
     def act(state: WarpState) -> None:
-        position, length = b(state) & 0xFF, c(state) & 0xFF
+        position, length = field(state)
         last = np.minimum(position + length - 1, bits - 1)
         # The field's top bit goes to the top of the word, then all of it comes down.
         # Where the field reaches over the top, bits above are the sign or 0.
@@ -189,18 +208,22 @@ def bit_field_extract(context: LaunchContext, each: Instruction, form: Form) -> 
 def bit_field_insert(context: LaunchContext, each: Instruction, form: Form) -> Action:
     """Build ``bfi``: put the low `d` bits of `a` into `b` at position `c`."""
     kind = form["kind"]
-    a, b = (reader(context, o, kind, each) for o in each.operands[1:3])
-    c, d = (reader(context, o, "u32", each) for o in each.operands[3:5])
-    put = writer(context, each.operands[0], kind, each)
     bits = int(kind[1:])
+    a, b = (reader(context, o, kind, each) for o in each.operands[1:3])
+    field = _bit_field(context, each, 3, bits)
+    put = writer(context, each.operands[0], kind, each)
+    one = dtype_of(kind).type(1)
+
+    def shift_left(value: Lanes, by: Lanes) -> Lanes:
+        shifted = value << np.minimum(by, bits - 1).astype(value.dtype)
+        return np.where(by < bits, shifted, np.zeros_like(value))
 
     def act(state: WarpState) -> None:
-        found = []
-        for x, y, p, n in zip(a(state), b(state), c(state), d(state), strict=True):
-            position, length = int(p) & 0xFF, int(n) & 0xFF
-            field = ((1 << length) - 1) << position & ((1 << bits) - 1)
-            found.append(int(x) << position & field | int(y) & ~field)
-        put(state, np.array(found, dtype_of(kind)))
+        position, length = field(state)
+        source = a(state)
+        low = shift_left(np.full_like(source, one), length) - one
+        mask = shift_left(low, position)
+        put(state, shift_left(source, position) & mask | b(state) & ~mask)
 
     return act
 

@@ -88,11 +88,37 @@ def test_floats_become_integral_floats(rounding: str) -> None:
     np.testing.assert_array_equal(d, want.view(np.uint32))
 
 
-def test_floats_widen_to_doubles_for_printf() -> None:
+def nans(seed: int) -> np.ndarray:
+    """NaNs of float32, quiet and signalling, of both signs and with any payload."""
+    payload = np.random.default_rng(seed).integers(1, 1 << 23, 512)
+    payload[:4] = 1, 0x3FFFFF, 0x400000, 0x7FFFFF
+    found = 0x7F800000 | payload | (np.arange(512) % 2 << 31)
+    return found.astype(np.uint32).view(np.float32)
+
+
+def test_floats_widen_to_doubles_exactly() -> None:
     a = floats(18)
     a[np.isnan(a)] = 1
     d = lanes("cvt.f64.f32 %d, %a;", "f8", a=a)
     np.testing.assert_array_equal(d.view("u8"), a.astype(np.float64).view("u8"))
+
+
+def test_a_nan_that_widens_keeps_its_payload_and_becomes_quiet() -> None:
+    a = nans(19)
+    want = []
+    for pattern in a.view(np.uint32).tolist():
+        sign, payload = pattern >> 31, pattern & 0x7FFFFF
+        want.append(sign << 63 | 0x7FF << 52 | 1 << 51 | payload << 29)
+    assert lanes("cvt.f64.f32 %d, %a;", "u8", a=a).tolist() == want
+
+
+def test_a_conversion_without_modifiers_moves_all_bits() -> None:
+    a = np.concatenate([floats(20, 512), nans(20)])
+    d = lanes("cvt.f32.f32 %d, %a;", "u4", a=a)
+    np.testing.assert_array_equal(d, a.view(np.uint32))
+    for modifier in (".ftz", ".rni", ".rzi.ftz"):
+        d = lanes(f"cvt{modifier}.f32.f32 %d, %a;", "u4", a=nans(21))
+        assert set(d.tolist()) == {0x7FFFFFFF}
 
 
 def test_sat_keeps_a_float_between_zero_and_one() -> None:
@@ -121,6 +147,8 @@ def test_float_to_half_and_back(kind: str) -> None:
     back = lanes(f"cvt.f32.{kind} %d, %a;", "u4", a=codes)
     exact = codes.view(HALVES[kind]).astype(np.float32)
     exact.view(np.uint32)[np.isnan(exact)] = 0x7FFFFFFF
+    if kind == "bf16":  # bf16 is the upper half of a float32, NaN or not
+        exact = (codes.astype(np.uint32) * np.uint32(1 << 16)).view(np.float32)
     np.testing.assert_array_equal(back, exact.view(np.uint32))
 
 

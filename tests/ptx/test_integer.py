@@ -40,7 +40,7 @@ BINARY: dict[str, Callable[[int, int, int], int]] = {
     "or": lambda a, b, n: a | b,
     "xor": lambda a, b, n: a ^ b,
     "div": lambda a, b, n: -1 if b == 0 else truncated_division(a, b),
-    "rem": lambda a, b, n: a if b == 0 else a - b * truncated_division(a, b),
+    "rem": lambda a, b, n: -1 if b == 0 else a - b * truncated_division(a, b),
 }
 ARITHMETIC = ("add", "sub", "mul.lo", "mul.hi", "min", "max", "div", "rem")
 CASES = [(name, kind) for name in ARITHMETIC for kind in
@@ -122,9 +122,29 @@ def test_shifts_of_the_width_or_more_give_zero_or_the_sign(
     assert d.tolist() == want
 
 
+@pytest.mark.parametrize("kind", ["s16", "u16", "s32", "u32", "s64", "u64"])
+@pytest.mark.parametrize("name", ["div", "rem"])
+def test_division_by_zero_gives_all_ones(name: str, kind: str) -> None:
+    bits = int(kind[1:])
+    a = patterns(kind, 13)
+    zero = np.zeros_like(a)
+    d = lanes(f"{name}.{kind} %d, %a, %b;", f"u{bits // 8}", a=a, b=zero)
+    assert set(d.tolist()) == {(1 << bits) - 1}
+    assert lanes(f"{name}.{kind} %d, %a, 0;", d.dtype.str, a=a).tolist() == d.tolist()
+
+
+BEYOND = [256, 257, 288, 300, 0x8000, 0x80000000, 0x80000001, 0xFFFFFF00, 0xFFFFFFFF]
+"""Positions and lengths outside 0..255, where PTX promises nothing."""
+
+
+def taken(number: int, bits: int) -> int:
+    """What is taken of a position or length: the low byte, or all for 64 bits."""
+    return number & 0xFF if bits == 32 else number
+
+
 def bfe(a: int, position: int, length: int, bits: int, is_signed: bool) -> int:
-    """The loop of the PTX text."""
-    position, length = position & 0xFF, length & 0xFF
+    """The loop of the PTX text, with the position and length that cards take."""
+    position, length = taken(position, bits), taken(length, bits)
     top = min(position + length - 1, bits - 1)
     sign = a >> top & 1 if is_signed and length else 0
     result = 0
@@ -139,7 +159,7 @@ def test_bfe_follows_the_loop_of_the_text(kind: str) -> None:
     bits = int(kind[1:])
     a = patterns(kind, 10)
     rng = np.random.default_rng(2)
-    b, c = (rng.choice([0, 1, 5, 8, 31, 32, 33, 63, 64, 200, 255, 256, 300], 1024)
+    b, c = (rng.choice([0, 1, 5, 8, 31, 32, 33, 63, 64, 200, 255, *BEYOND], 1024)
             .astype(np.uint32) for _ in range(2))  # fmt: skip
     d = lanes(f"bfe.{kind} %d, %a, %b, %c;", f"u{bits // 8}", a=a, b=b, c=c)
     want = [
@@ -154,12 +174,12 @@ def test_bfi_follows_the_loop_of_the_text(kind: str) -> None:
     bits = int(kind[1:])
     a, b = patterns(kind, 11), patterns(kind, 12)
     rng = np.random.default_rng(3)
-    c, e = (rng.choice([0, 1, 5, 8, 31, 32, 33, 64, 200, 255, 257], 1024)
+    c, e = (rng.choice([0, 1, 5, 8, 31, 32, 33, 64, 200, 255, *BEYOND], 1024)
             .astype(np.uint32) for _ in range(2))  # fmt: skip
     d = lanes(f"bfi.{kind} %d, %a, %b, %c, %e;", f"u{bits // 8}", a=a, b=b, c=c, e=e)
     for x, y, p, n, found in zip(a, b, c, e, d, strict=True):
-        want, position, length = int(y), int(p) & 0xFF, int(n) & 0xFF
-        for i in range(length):
+        want, position, length = int(y), taken(int(p), bits), taken(int(n), bits)
+        for i in range(min(length, bits)):
             if position + i < bits:
                 want &= ~(1 << (position + i))
                 want |= (int(x) >> i & 1) << (position + i)

@@ -278,6 +278,40 @@ def test_reductions_of_floats_and_64_bits() -> None:
     assert data[8:].view(np.uint64)[0] == (32 << 32) + 32
 
 
+IN_SHARED = f"{SHARED} mad.lo.u32 %r2, %tid32, 4, %r1; st.shared.b32 [%r2], %a;"
+CLUSTER = f"{IN_SHARED} mapa.shared::cluster.u32 %r2, %r2, 0;"
+GENERIC = f"{IN_SHARED} cvt.u64.u32 %rd1, %r2; cvta.shared.u64 %rd1, %rd1;"
+IN_GLOBAL = (
+    "ld.param.u64 %rd1, [k_out]; mad.lo.u64 %rd1, %tid64, 4, %rd1;"
+    "st.global.b32 [%rd1], %a;"
+)
+PLACES = {
+    "shared": (".shared", IN_SHARED, "%r2"),
+    "shared::cta": (".shared::cta", IN_SHARED, "%r2"),
+    "shared::cluster": (".shared::cluster", CLUSTER, "%r2"),
+    "generic shared": ("", GENERIC, "%rd1"),
+    "global": (".global", IN_GLOBAL, "%rd1"),
+    "generic global": ("", IN_GLOBAL, "%rd1"),
+}
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("name", ["atom", "red"])
+def test_float_addition_keeps_subnormals_in_shared_memory_only(
+    name: str, place: str
+) -> None:
+    rng = np.random.default_rng(6)
+    a, b = (rng.integers(0, 1 << 23, 256).astype(np.uint32) for _ in range(2))
+    sign = (np.arange(256) % 2).astype(np.uint32) << np.uint32(31)
+    space, address, at = PLACES[place]
+    target = "%r3, " if name == "atom" else ""
+    body = f"{address} {name}{space}.add.f32 {target}[{at}], %b; ld.b32 %d, [{at}];"
+    body = body.replace("ld.b32", f"ld{space}.b32")
+    found = lanes(body, "u4", a=a | sign, b=b | sign)
+    # Subnormals of one sign add as integers, up into the normal numbers.
+    np.testing.assert_array_equal(found, sign | (a + b if "shared" in place else 0))
+
+
 REFUSED = [
     "atom.global.add.f64 %rd1, [%rd1], %rd1",
     "atom.global.add.s64 %rd1, [%rd1], %rd2",
