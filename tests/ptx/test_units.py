@@ -455,12 +455,10 @@ def test_cluster_waits_follow_arrivals() -> None:
 
 
 @pytest.mark.parametrize(
-    ("sfb_column", "advisories"),
+    ("sfb_column", "advised"),
     [(132, {}), (133, {Advisory.ODD_SCALE_COLUMN.value: 1})],
 )
-def test_a_block_scaled_mma_by_hand(
-    sfb_column: int, advisories: dict[str, int]
-) -> None:
+def test_a_block_scaled_mma_by_hand(sfb_column: int, advised: dict[str, int]) -> None:
     """Operands through ordinary stores, scales by tcgen05.cp, the bits of the model."""
     from fp4ref.numerics import ScaleFormat, mma_block_scaled, pack_e2m1
 
