@@ -27,7 +27,6 @@ from typing import Any
 
 import pytest
 from _pytest.runner import runtestprotocol
-from hypothesis import settings
 from numba.core.dispatcher import Dispatcher
 
 from fp4ref.errors import Fp4refError
@@ -168,6 +167,14 @@ class Mutant:
         self.rows: dict[str, list[Rule]] = defaultdict(list)
         self.now = Outcome()
 
+    def pytest_sessionstart(self) -> None:
+        """Keep Hypothesis from storing the counterexamples of a wrong rule."""
+        # Imported before pytest starts, its asserts could not be rewritten.
+        from hypothesis import settings
+
+        settings.register_profile("wrong rules", database=None)
+        settings.load_profile("wrong rules")
+
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         """Keep the tests that rows name, whole or by one parameter."""
         for item in items:
@@ -223,9 +230,6 @@ def outcomes(rules: Sequence[Rule]) -> dict[str, Outcome]:
 
 
 if __name__ == "__main__":
-    # A counterexample of a wrong rule is none of the right one.
-    settings.register_profile("wrong rules", database=None)
-    settings.load_profile("wrong rules")
     if sys.argv[1:] == ["-"]:
         given = [
             row | {"mutation": Mutation(**row["mutation"])}
