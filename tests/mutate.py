@@ -196,10 +196,14 @@ class Mutant:
         """Run one test once for every row that names it."""
         for rule in self.rows[item.nodeid]:
             self.now = self.found[rule.id]
-            if not self.now.seen and not self.now.slip:
+            if self.now.seen or self.now.slip:
+                continue
+            try:
                 with applied(rule.mutation):
                     # Without a next item every fixture is made anew.
                     runtestprotocol(item, log=False, nextitem=None)
+            except ValueError as error:
+                self.now.slip = str(error)
         return True
 
     @pytest.hookimpl(wrapper=True)
