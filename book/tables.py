@@ -53,12 +53,24 @@ def _rules() -> str:
 def _text(rule: Rule) -> str:
     if not rule.advisory:
         return plain(rule.rule)
-    return f'{plain(rule.rule)} (only with `ordering="shipped"`: {rule.advisory})'
+    return f"{plain(rule.rule)} (counted as an advisory: {rule.advisory})"
 
 
 def _why(rule: Rule) -> str:
     test = rule.checked_by.rpartition("::")[2]
-    return f"{rule.evidence.value}: {plain(rule.source)}. Test `{test}`"
+    why = f"{rule.evidence.value}: {plain(rule.source)}. Test `{test}`"
+    if not rule.killed_by:
+        return why
+    change = rule.mutation
+    return (
+        f"{why}. With {_code(change.wrong)} for {_code(change.right)} in "
+        f"`{change.code}`, {plain(rule.killed_by)}"
+    )
+
+
+def _code(text: str) -> str:
+    """One line of code for a table."""
+    return f"`{' '.join(text.split())}`"
 
 
 def _gaps() -> str:

@@ -499,11 +499,15 @@ def fidelity_command(as_json: Json = False) -> None:
     for column in ("operation", "rule", "evidence", "source"):
         table.add_column(column)
     for r in rules:
-        table.add_row(r.operation, r.rule, r.evidence.value, r.source)
+        why = f"{r.evidence.value}; without it, {r.killed_by}" * bool(r.killed_by)
+        table.add_row(r.operation, r.rule, why or r.evidence.value, r.source)
     console = Console()
     console.print(table, highlight=False, markup=False)
     for evidence, share in fidelity_table.shares().items():
         console.print(f"{share:6.1%}  {evidence.value}", highlight=False)
+    console.print(
+        "--json also gives each row's test, and the change of the code that it sees"
+    )
 
 
 if __name__ == "__main__":

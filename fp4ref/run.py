@@ -53,8 +53,8 @@ class Run:
     config
         What ran.
     advisories
-        With ``ordering="shipped"``: what the run relied on and PTX does not promise,
-        and how often.
+        What the run relied on and PTX does not promise, and how often; most of it
+        is a fault with ``ordering="ptx"``.
     """
 
     d: NDArray[Any]

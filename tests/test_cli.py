@@ -166,8 +166,13 @@ def test_every_frame_shows_its_code(cli, frame_id: str) -> None:
 def test_fidelity_gives_rules_and_shares(cli) -> None:
     rules = json.loads(cli("fidelity", "--json").stdout)
     assert len(rules) >= 60
-    assert {"operation", "rule", "evidence", "source"} <= set(rules[0])
-    assert "measured on silicon" in cli("fidelity").stdout
+    for rule in rules:
+        assert {"operation", "rule", "evidence", "source", "checked_by"} <= set(rule)
+        assert set(rule["mutation"]) == {"code", "right", "wrong"}
+    printed = cli("fidelity").stdout
+    assert "measured on silicon" in printed
+    assert "CUTLASS 72b" in printed
+    assert "--json" in printed
 
 
 def test_sass_shows_the_figures_of_the_packaged_kernels(cli) -> None:

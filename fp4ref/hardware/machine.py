@@ -95,7 +95,7 @@ class Machine:
         self.stats[operation] = self.stats.get(operation, 0) + 1
 
     def advise(self, advisory: Advisory) -> None:
-        """Count a use of what only ``ordering="shipped"`` allows, in `advisories`."""
+        """Count a use of what the PTX text does not promise, in `advisories`."""
         text = advisory.value
         self.advisories[text] = self.advisories.get(text, 0) + 1
 

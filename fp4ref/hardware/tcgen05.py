@@ -376,7 +376,10 @@ def read_tile(
 
 
 def _scale_range(warp: Warp, taddr: int, rows: int, name: str) -> Range:
-    """Cells that hold the scales of `rows` rows, one 32-bit word for each row."""
+    """Cells that hold the scales of `rows` rows, one 32-bit word for each row.
+
+    An odd column counts as an advisory: PTX does not forbid it.
+    """
     lane, column = lane_column(taddr & ~SF_ID_MASK)
     if lane:
         raise DescriptorFault(
@@ -388,6 +391,8 @@ def _scale_range(warp: Warp, taddr: int, rows: int, name: str) -> Range:
         )
     columns = -(-rows // SF_ROWS)
     warp.tmem.check_allocated(column, columns, warp.who)
+    if column % 2:
+        warp.machine.advise(Advisory.ODD_SCALE_COLUMN)
     return warp.tmem.rectangle(0, LANES, column, columns)
 
 

@@ -71,6 +71,9 @@ def test_tables_have_every_row_of_the_package() -> None:
     text = tables.fidelity()
     assert text.count("* - ") == 1 + len(RULES)
     assert all(rule.checked_by.rpartition("::")[2] in text for rule in RULES)
+    for rule in RULES:
+        if rule.killed_by:
+            assert f"in `{rule.mutation.code}`, {wording.plain(rule.killed_by)}" in text
     assert all(wording.plain(gap.what) in text for gap in NOT_MODELLED)
     index = frame_page.page()
     for id, frame in FRAMES.items():

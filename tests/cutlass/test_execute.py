@@ -1,13 +1,10 @@
 """test_execute: CUTLASS's compiled 72b on the emulated SM, judged by its own host code.
 
 A kernel written by others, which knows nothing of this machine, is the outside witness
-of the hardware model. One wrong rule of the machine must therefore make it fail.
+of the hardware model. The fidelity table names the rules without which it fails.
 """
 
 from __future__ import annotations
-
-import itertools
-from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -23,10 +20,7 @@ from fp4ref.cutlass.execute import CutlassRun, execute_example
 from fp4ref.device.compile import CompileError
 from fp4ref.errors import InputError
 from fp4ref.frames import events_of
-from fp4ref.hardware import clc, mbarrier, smem, tcgen05, tma, tmem
 from fp4ref.hardware.advisory import Advisory
-from fp4ref.hardware.instr_descriptor import InstrDescriptor
-from fp4ref.hardware.mbarrier import MbarrierUnit
 
 SHAPES = [
     (128, 128, 256),
@@ -136,108 +130,6 @@ def test_operands_of_another_size_are_refused(example_72b):
         execute_example("72b", 128, 128, 256, operands=wide_pair(0, 128, 128, 512))
 
 
-Patch = Callable[[pytest.MonkeyPatch], None]
-
-
-def wrap(owner: object, name: str, change: Callable[..., object]) -> Patch:
-    """Replace ``owner.name`` by ``change(right, *args)``."""
-    right = getattr(owner, name)
-
-    def patch(monkeypatch: pytest.MonkeyPatch) -> None:
-        def wrong(*args, **kwargs):
-            return change(right, *args, **kwargs)
-
-        monkeypatch.setattr(owner, name, wrong)
-
-    return patch
-
-
-def descriptor_codes(monkeypatch: pytest.MonkeyPatch) -> None:
-    table = dict(smem._DESCRIPTOR_SWIZZLE)
-    table[2], table[4] = table[4], table[2]
-    monkeypatch.setattr(smem, "_DESCRIPTOR_SWIZZLE", table)
-
-
-def idesc_scale_bit(monkeypatch: pytest.MonkeyPatch) -> None:
-    right = InstrDescriptor.decode.__func__
-    wrong = classmethod(lambda cls, word: right(cls, word ^ 1 << 23))
-    monkeypatch.setattr(InstrDescriptor, "decode", wrong)
-
-
-def credit_less(right, unit, address, *, arrivals=0, tx_bytes=0, who=""):
-    """A copy of 2,048 bytes credits one byte too few."""
-    tx_bytes += tx_bytes == -2048
-    return right(unit, address, arrivals=arrivals, tx_bytes=tx_bytes, who=who)
-
-
-def odd_calls(change: Callable[[np.ndarray], np.ndarray]) -> Callable[..., object]:
-    """Change every second result: one operand of two."""
-    calls = itertools.count()
-
-    def wrong(right, *args):
-        found = right(*args)
-        return change(found) if next(calls) % 2 else found
-
-    return wrong
-
-
-def swap_nibbles(codes: np.ndarray) -> np.ndarray:
-    return codes.reshape(-1, 2)[:, ::-1].reshape(codes.shape).copy()
-
-
-def always_accumulate(right, *args, **kwargs):
-    return right(*args[:-1], True, **kwargs)
-
-
-RULES: dict[str, Patch] = {
-    "swizzle code of the matrix descriptor": descriptor_codes,
-    "swizzle of the tensor map": wrap(
-        tma, "_swizzled", lambda right, m, at: np.arange(m.box_nbytes)
-    ),
-    "scale type in idesc": idesc_scale_bit,
-    "row of a scale in TMEM": wrap(
-        tcgen05, "_read_scales", lambda right, *args: np.roll(right(*args), 32, axis=0)
-    ),
-    "byte of a scale in TMEM": wrap(
-        tcgen05, "_read_scales", lambda right, *args: right(*args)[:, ::-1].copy()
-    ),
-    "nibble order of one operand": wrap(
-        tcgen05, "unpack_e2m1", odd_calls(swap_nibbles)
-    ),
-    "input D enabled": wrap(tcgen05, "mma", always_accumulate),
-    "phase parity": wrap(
-        MbarrierUnit, "has_completed", lambda right, unit, at, p: right(unit, at, p ^ 1)
-    ),
-    "lane quarter of tcgen05.ld": wrap(
-        tmem,
-        "lane_column",
-        lambda right, t: ((right(t)[0] + 32) % 128, right(t)[1]),
-    ),
-    "out-of-bounds fill": wrap(
-        tma, "_fill", lambda right, m: right(m) | np.uint8(0x22)
-    ),
-    "bytes credited to the barrier": wrap(MbarrierUnit, "update", credit_less),
-    "coordinates of a canceled CTA": wrap(
-        clc, "encode_response", lambda right, c: right(c and (c[0] ^ 1, *c[1:]))
-    ),
-    "what a commit waits for": wrap(
-        tcgen05, "_in_flight", lambda right, warp: right(warp)[:0]
-    ),
-    "count of an mbarrier": wrap(
-        mbarrier, "init", lambda right, w, at, count: right(w, at, count + 1)
-    ),
-}
-
-
-def test_the_size_that_the_rules_are_tried_on_passes(example_72b):
+def test_72b_passes_its_own_check_where_the_rules_are_tried(example_72b):
     found = execute_example("72b", 256, 96, 320, schedule="late", sms=1, trace=False)
-    assert found.result.passed
-
-
-@pytest.mark.parametrize("rule", RULES)
-def test_one_wrong_rule_of_the_machine_makes_the_example_fail(
-    example_72b, rule: str, monkeypatch: pytest.MonkeyPatch
-):
-    RULES[rule](monkeypatch)
-    found = execute_example("72b", 256, 96, 320, schedule="late", sms=1, trace=False)
-    assert not found.result.passed
+    assert found.result.passed, found.result.problems or "its own check fails"

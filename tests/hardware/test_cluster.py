@@ -77,6 +77,22 @@ def test_remote_arrive(schedule):
     assert {word_at(on, MBAR, sm) >> 43 for sm in (0, 1)} == {1 << 20 | 0xFFFFE}
 
 
+@pytest.mark.parametrize("to", [0, 1])
+def test_an_arrival_goes_to_the_cta_that_its_address_names(to):
+    """Rank 0 alone arrives."""
+
+    def body(warp):
+        mbarrier.init(warp, warp.cta.smem_base, 2)
+        yield from cluster.wait(warp, cluster.arrive(warp))
+        if warp.cta.rank == 0:
+            mbarrier.arrive(warp, cluster.mapa(warp, MBAR, to))
+        yield from cluster.wait(warp, cluster.arrive(warp))
+
+    on = launch(machine(sms=2), body, **PAIR)
+    pending = [-(word_at(on, MBAR, sm) >> 43) % (1 << 20) for sm in (0, 1)]
+    assert pending == [2 - (to == 0), 2 - (to == 1)]
+
+
 def test_b30_arrive_before_the_peer_has_initialised():
     """Without the cluster barrier some order reaches an uninitialised barrier."""
 

@@ -27,6 +27,7 @@ from fp4ref.hardware import (
     tma,
     tmem,
 )
+from fp4ref.hardware.advisory import Advisory
 from fp4ref.hardware.smem import SmemDescriptor
 from fp4ref.hardware.tcgen05 import InstrDescriptor
 from fp4ref.hardware.tensor_map import DataType, TensorMap
@@ -552,6 +553,75 @@ def test_a_shifted_scale_address():
         np.zeros((128, 64), np.uint32),
         count=20,
     )
+
+
+ODD = Advisory.ODD_SCALE_COLUMN.value
+
+
+@pytest.mark.parametrize("ordering", ["ptx", "shipped"])
+@pytest.mark.parametrize(
+    ("column", "value", "counts"),
+    [(0, 64.0, {}), (1, 128.0, {ODD: 1}), (2, 256.0, {}), (3, 512.0, {ODD: 1})],
+)
+def test_b71_scales_at_an_odd_column_are_counted(column, value, counts, ordering):
+    """N = 32, all data 1, and rows 32 q of SFB have scale 2^q."""
+    got = []
+
+    def setup(cta):
+        cta.smem.poke(TILE, np.full(MEMORY.size, 0x22, np.uint8))
+
+    def steps(warp):
+        put_scales(warp, SFA, np.full((128, 4), 0x38))
+        rows = 0x38 + 8 * (np.arange(128) // 32)
+        put_scales(warp, SFB, np.repeat(rows[:, None], 4, axis=1))
+        tcgen05.mma(
+            warp,
+            0,
+            descriptor(A_AT),
+            descriptor(B_AT),
+            idesc(32),
+            SFA,
+            SFB + column,
+            False,
+        )
+        yield from commit_and_wait(warp)
+        got.append(warp.tmem.cells[:, :32].copy().view(np.float32))
+
+    on = machine(ordering=ordering)
+    launch(on, with_tmem(steps), setup=setup)
+    assert np.unique(got[0]).tolist() == [value]
+    assert on.advisories == counts
+
+
+@pytest.mark.parametrize("n", [64, 192])
+def test_b71_the_shift_by_two_columns_of_cutlass_is_not_counted(n):
+    on = machine()
+
+    def steps(warp):
+        put_scales(warp, SFA, np.full((128, 4), 0x38))
+        put_scales(warp, SFB, np.full((256, 4), 0x38))
+        tcgen05.mma(
+            warp, 0, descriptor(A_AT), descriptor(B_AT), idesc(n), SFA, SFB + 2, False
+        )
+        yield from commit_and_wait(warp)
+
+    launch(on, with_tmem(steps), setup=put_memory)
+    assert on.advisories == {}
+
+
+def test_b71_an_odd_column_of_sfa_is_counted_too():
+    on = machine()
+
+    def steps(warp):
+        put_scales(warp, SFA + 1, np.full((128, 4), 0x38))
+        put_scales(warp, SFB, np.full((32, 4), 0x38))
+        tcgen05.mma(
+            warp, 0, descriptor(A_AT), descriptor(B_AT), idesc(8), SFA + 1, SFB, False
+        )
+        yield from commit_and_wait(warp)
+
+    launch(on, with_tmem(steps), setup=put_memory)
+    assert on.advisories == {ODD: 1}
 
 
 # -- refusals of an MMA

@@ -71,6 +71,14 @@ def test_several_allocations_do_not_overlap():
     launch(machine(), several(256, 128, 64, 32, 32))
 
 
+def test_allocations_take_the_first_free_columns():
+    """What is free, not how much, is this machine's own choice."""
+    on = machine(trace=True)
+    launch(on, several(256, 64, 64, 32))
+    allocs = [e for e in on.recorder.trace if e.operation == "tcgen05.alloc"]
+    assert [e.operands["taddr"] for e in allocs] == [0, 256, 320, 384]
+
+
 def test_successive_allocations_do_not_grow():
     launch(machine(), several(64, 64))
     with pytest.raises(TmemAllocationFault, match="must not grow"):
@@ -137,10 +145,10 @@ def test_permit_and_sizes_are_fresh_for_the_next_cta():
 )
 def test_dealloc_names_one_allocation(taddr, columns):
     def step(warp, _):
-        tmem.dealloc(warp, taddr, columns)
+        with pytest.raises(TmemAllocationFault, match="address and size of one live"):
+            tmem.dealloc(warp, taddr, columns)
 
-    with pytest.raises(TmemAllocationFault, match="address and size of one live"):
-        launch(machine(), allocated(64, step))
+    launch(machine(), allocated(64, step))
 
 
 def test_double_dealloc():
@@ -329,8 +337,7 @@ def filled(warp, taddr):
 @pytest.mark.parametrize("schedule", ["eager", "late", 1])
 def test_registers_are_not_ready_before_wait_ld(schedule):
     def step(warp, taddr):
-        registers = tmem.ld(warp, taddr)
-        return registers.words and None
+        _ = tmem.ld(warp, taddr).words
 
     with pytest.raises(RegistersNotReady, match="wait::ld first"):
         launch(machine(schedule), allocated(32, filled, step))

@@ -15,6 +15,7 @@ from fp4ref.errors import (
     OutOfBounds,
     RegistersNotReady,
 )
+from fp4ref.hardware.advisory import Advisory
 from fp4ref.hardware.mbarrier import MbarrierState
 from fp4ref.hardware.tensor_map import DataType, TensorMap
 from fp4ref.ptx import (
@@ -313,6 +314,30 @@ def test_tensor_loads_and_stores_take_their_map_from_a_parameter() -> None:
     np.testing.assert_array_equal(found, want)
 
 
+def test_a_store_by_all_lanes_is_one_operation() -> None:
+    on = machine("late", trace=True)
+    dst = on.gmem.allocate("d", 512)
+    m = TensorMap(DataType.UINT32, dst, (128,), (), (128,)).to_bytes()
+    body = """
+        .shared .align 128 .b8 tile[512]; mov.u32 %r1, %tid.x; mov.u32 %r3, tile;
+        shl.b32 %r2, %r1, 4; add.u32 %r2, %r3, %r2; mov.b64 %rd1, maps;
+        cvta.param.u64 %rd2, %rd1; mov.u32 %r4, OFFSET;
+        st.shared.v4.u32 [%r2], {%r1, %r1, %r1, %r1};
+        fence.proxy.async.shared::cta; bar.sync 0;
+        cp.async.bulk.tensor.1d.global.shared::cta.bulk_group
+            [%rd2, {%r4}], [%r3];
+        cp.async.bulk.commit_group; cp.async.bulk.wait_group 0;
+    """
+    how = {"params": ".param .align 64 .b8 maps[128]", "values": m}
+    run(body.replace("OFFSET", "0"), on=on, **how)
+    issued = [e for e in on.recorder.trace if e.kind == "issue"]
+    assert [e.operation for e in issued] == ["cp.async.bulk.tensor.1d.store"]
+    found = on.gmem.contents(dst, 512).view(np.uint32)
+    np.testing.assert_array_equal(found, np.repeat(np.arange(32), 4))
+    with pytest.raises(IssueFault, match="a coordinate differs between the lanes"):
+        run(body.replace("OFFSET", "%tid.x"), **how)
+
+
 def test_a_load_by_several_lanes_is_a_fault() -> None:
     text = (
         "cp.async.bulk.tensor.1d.shared::cluster.global.mbarrier::complete_tx::bytes "
@@ -429,7 +454,11 @@ def test_cluster_waits_follow_arrivals() -> None:
         run("barrier.cluster.wait.acquire.aligned;")
 
 
-def test_a_block_scaled_mma_by_hand() -> None:
+@pytest.mark.parametrize(
+    ("sfb_column", "advised"),
+    [(132, {}), (133, {Advisory.ODD_SCALE_COLUMN.value: 1})],
+)
+def test_a_block_scaled_mma_by_hand(sfb_column: int, advised: dict[str, int]) -> None:
     """Operands through ordinary stores, scales by tcgen05.cp, the bits of the model."""
     from fp4ref.numerics import ScaleFormat, mma_block_scaled, pack_e2m1
 
@@ -477,7 +506,7 @@ def test_a_block_scaled_mma_by_hand() -> None:
     J:  bar.sync 0;
         ld.shared.u32 %r21, [%r20];
         add.u32 %r22, %r21, 128;
-        add.u32 %r23, %r21, 132;
+        add.u32 %r23, %r21, {sfb_column};
         cvt.u64.u32 %rd2, %r1;
         shr.u64 %rd2, %rd2, 4;
         or.b64 %rd3, %rd2, {desc};
@@ -513,3 +542,4 @@ def test_a_block_scaled_mma_by_hand() -> None:
         a, b, sfa, sfb, None, scale_format=ScaleFormat.UE4M3, vec_size=16
     )
     np.testing.assert_array_equal(found, want[:, 5].view(np.uint32))
+    assert on.advisories == advised

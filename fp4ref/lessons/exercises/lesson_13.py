@@ -181,8 +181,7 @@ def _rests_on(rule: str) -> Evidence:
 _RULES = {
     "credit": "complete_tx only, never an arrival",
     "truncation": "the result is truncated, not rounded to nearest",
-    "scales": "scale (row, k) is in lane row % 32 of all quarters, column row / 32, "
-    "byte k",
+    "scales": "the scales of row r are in column r / 32",
     "order": "ordering 'shipped': in order",
 }
 
@@ -197,8 +196,8 @@ def _evidence() -> dict[str, Evidence]:
     frames=("5.4.4", "6.6.4", "6.6.9"),
     hints=(
         "Hopper has TMA and mbarriers. It has neither Tensor Memory nor FP4.",
-        "A rule that an outside kernel needs is 'killed by an outside kernel': with "
-        "the rule changed, the kernel fails.",
+        "'Needed by an outside kernel' means that the kernel fails if this rule alone "
+        "is made wrong.",
         "`fidelity.select(operation='tcgen05.mma')` lists rules with their evidence.",
     ),
     wrong=(
