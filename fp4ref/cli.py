@@ -34,7 +34,13 @@ from fp4ref.errors import Fp4refError, InputError
 from fp4ref.frames import FRAMES, Frame, FrameKind, derive, frame, resolve, show
 from fp4ref.trace import FILE_SUFFIX, Trace
 from fp4ref.viz import play
-from fp4ref.walk import load_problem, make_config, random_problem, walk
+from fp4ref.walk import (
+    DEFAULT_SCHEDULE,
+    load_problem,
+    make_config,
+    random_problem,
+    walk,
+)
 
 app = typer.Typer(
     help="A readable, bit-exact reference for the Blackwell NVFP4 block-scaled GEMM.",
@@ -115,7 +121,7 @@ def walk_command(
     sms: Annotated[int, typer.Option(help="SMs of the emulated GPU.")] = 2,
     schedule: Annotated[
         str, typer.Option(help="When asynchronous work lands: eager, late or a seed.")
-    ] = "eager",
+    ] = str(DEFAULT_SCHEDULE),
     kernel: Annotated[
         bool, typer.Option(help="Run the compiled CUDA kernel too, and compare.")
     ] = True,

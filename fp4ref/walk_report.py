@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
 from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from fp4ref.trace import Trace
+from fp4ref.timeline import COMMIT, in_flight, is_load, is_mma, overlap
+from fp4ref.trace import Event, Trace
 from fp4ref.walk import WalkReport
 
 ROLES = {
@@ -23,12 +25,19 @@ ROLES = {
     "warp5": "epilogue",
     "warp6": "epilogue",
     "warp7": "epilogue",
-    "tma": "TMA unit",
-    "tcgen05": "tensor core",
-    "tmem": "TMEM loads",
-    "clc": "launch control",
 }
-"""What each agent of the trace does, in the order of the timeline."""
+"""What each warp does, in the order of the timeline."""
+
+UNITS: dict[str, Callable[[Event], bool]] = {
+    "TMA loads": is_load,
+    "TMA stores": lambda e: e.agent.startswith("tma") and not is_load(e),
+    "tensor core, MMAs": is_mma,
+    "tensor core, copies": lambda e: e.operation == "tcgen05.cp",
+    "tensor core, commits": lambda e: e.operation == COMMIT,
+    "TMEM loads": lambda e: e.agent == "tmem",
+    "launch control": lambda e: e.agent == "clc",
+}
+"""Rows of the timeline for work in flight, and which landings belong to each."""
 
 MOST_COLUMNS = 60
 OTHER_COLUMNS = 44
@@ -36,6 +45,10 @@ OTHER_COLUMNS = 44
 
 LEVELS = " .:-=+*#"
 """Marks of the timeline, from idle to busy: readable without colour."""
+LINE = " _"
+"""Marks of commits in flight: a thin line, since a commit only waits."""
+MOST_SMS = 2
+"""SMs in the timeline."""
 
 
 def to_svg(report: WalkReport, trace: Trace) -> str:
@@ -139,30 +152,52 @@ def _machine(r: WalkReport) -> RenderableType:
 
 
 def _timeline(trace: Trace, width: int) -> RenderableType:
-    """One row for each agent of SM 0: how busy it was over the run's events."""
+    """Rows of each SM over the run's events: busy warps, and work in flight."""
     columns = max(10, min(MOST_COLUMNS, width - OTHER_COLUMNS))
-    mine = [e for e in trace if e.sm == 0 and e.kind != "note"]
-    bins: dict[str, list[int]] = {}
-    for i, event in enumerate(mine):
-        row = bins.setdefault(event.agent.split(".")[0], [0] * columns)
-        row[i * columns // len(mine)] += 1
+    sms = sorted({e.sm for e in trace})
     table = Table.grid(padding=(0, 2))
     table.add_column(style="dim", no_wrap=True, min_width=25)
     table.add_column(no_wrap=True)
     table.add_column(justify="right", style="dim", no_wrap=True)
-    for agent, role in ROLES.items():
-        if (found := bins.get(agent)) is None:
-            continue
-        most = max(found)
-        marks = "".join(LEVELS[-(-n * (len(LEVELS) - 1) // most)] for n in found)
-        name = f"{agent} {role}" if agent.startswith("warp") else role
-        table.add_row(name, Text(marks), f"{sum(found)} events")
+    for sm in sms[:MOST_SMS]:
+        table.add_row(Text(f"SM {sm}", style="bold"))
+        for name, steps, count in _rows(trace, sm):
+            levels = LINE if name.endswith("commits") else LEVELS
+            table.add_row(name, Text(_marks(steps, len(trace), columns, levels)), count)
+    more = f", SMs {sms[0]} and {sms[1]} of {len(sms)}" if len(sms) > MOST_SMS else ""
     legend = Text(
-        f"SM 0, {len(mine)} events from left to right; each row from idle (blank) to "
-        "its own busiest (#)",
+        f"{len(trace):,} events from left to right{more}. Warps: events; units: work "
+        "in flight. Each row from idle (blank) to its own busiest (#); ___ is a commit "
+        f"in flight. Loads and MMAs of one SM overlap at {overlap(trace):,} of "
+        f"{len(trace):,} steps.",
         style="dim",
     )
     return Group(legend, table)
+
+
+def _rows(trace: Trace, sm: int) -> Iterator[tuple[str, dict[int, int], str]]:
+    """Name of each row of an SM, how much happens at which step, and words on it."""
+    for agent, role in ROLES.items():
+        steps = {e.step: 1 for e in trace if (e.sm, e.agent) == (sm, agent)}
+        if steps:
+            yield f"{agent} {role}", steps, _count(len(steps), "event")
+    for name, chosen in UNITS.items():
+        landed = sum(e.sm == sm and e.issued >= 0 and chosen(e) for e in trace)
+        if landed:
+            yield name, in_flight(trace, sm, chosen), f"{landed} landed"
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}" + "s" * (number != 1)
+
+
+def _marks(steps: dict[int, int], length: int, columns: int, levels: str) -> str:
+    """One mark for each part of the run."""
+    bins = [0] * columns
+    for step, amount in steps.items():
+        bins[step * columns // length] += amount
+    most = max(bins)
+    return "".join(levels[-(-n * (len(levels) - 1) // most)] for n in bins)
 
 
 def _beside(r: WalkReport) -> RenderableType:
@@ -173,12 +208,11 @@ def _beside(r: WalkReport) -> RenderableType:
         Text(f"{r.kernel.code}: its PTX ran on the same machine", style="dim")
     ]
     for pair in r.kernel.pairs:
-        head, python, cuda = pair.split("\n")
+        head, *statements = pair.split("\n")
         parts.append(Text(head))
-        parts += [
-            Text(line, style="dim", no_wrap=True, overflow="crop")
-            for line in (python, cuda)
-        ]
+        for statement in statements:
+            text = Text(statement.strip(), style="dim", overflow="fold")
+            parts.append(Padding(text, (0, 0, 0, 4)))
     return Group(*parts)
 
 
