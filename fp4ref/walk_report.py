@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
@@ -12,55 +12,26 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from fp4ref.timeline import COMMIT, in_flight, is_load, is_mma, overlap
-from fp4ref.trace import Event, Trace
+from fp4ref.trace import Trace
 from fp4ref.walk import WalkReport
+from fp4ref.walk_timeline import draw, timeline
 
-ROLES = {
-    "warp0": "MMA",
-    "warp1": "scheduler",
-    "warp2": "load A, B, SFA, SFB",
-    "warp3": "load C",
-    "warp4": "epilogue",
-    "warp5": "epilogue",
-    "warp6": "epilogue",
-    "warp7": "epilogue",
-}
-"""What each warp does, in the order of the timeline."""
-
-UNITS: dict[str, Callable[[Event], bool]] = {
-    "TMA loads": is_load,
-    "TMA stores": lambda e: e.agent.startswith("tma") and not is_load(e),
-    "tensor core, MMAs": is_mma,
-    "tensor core, copies": lambda e: e.operation == "tcgen05.cp",
-    "tensor core, commits": lambda e: e.operation == COMMIT,
-    "TMEM loads": lambda e: e.agent == "tmem",
-    "launch control": lambda e: e.agent == "clc",
-}
-"""Rows of the timeline for work in flight, and which landings belong to each."""
-
-MOST_COLUMNS = 60
-OTHER_COLUMNS = 44
-"""Width of the timeline, and of the names and counts beside it."""
-
-LEVELS = " .:-=+*#"
-"""Marks of the timeline, from idle to busy: readable without colour."""
-LINE = " _"
-"""Marks of commits in flight: a thin line, since a commit only waits."""
-MOST_SMS = 2
-"""SMs in the timeline."""
+PICTURE_COLUMNS = 100
+"""Width of the report as a picture, in characters."""
 
 
 def to_svg(report: WalkReport, trace: Trace) -> str:
     """Return the report as a picture that loads nothing from outside."""
-    console = Console(record=True, width=100, file=io.StringIO())
-    render(report, trace, console)
-    svg = console.export_svg(title="fp4ref walk")
+    console = Console(record=True, width=PICTURE_COLUMNS, file=io.StringIO())
+    render(report, trace, console, drawn=True)
+    svg = draw(console.export_svg(title="fp4ref walk"), trace, PICTURE_COLUMNS)
     return re.sub(r"@font-face\s*\{.*?\}", "", svg, flags=re.DOTALL)
 
 
-def render(report: WalkReport, trace: Trace, console: Console) -> None:
-    """Print the whole report."""
+def render(
+    report: WalkReport, trace: Trace, console: Console, *, drawn: bool = False
+) -> None:
+    """Print the whole report; its timeline is blank if bars are `drawn` later."""
     m, n, k = report.sizes
     console.print(
         Panel(
@@ -75,7 +46,7 @@ def render(report: WalkReport, trace: Trace, console: Console) -> None:
     for title, body in (
         ("1  Quantised to NVFP4", _quantised(report)),
         ("2  What the machine did", _machine(report)),
-        ("3  Who worked when", _timeline(trace, console.width)),
+        ("3  Who worked when", timeline(trace, console.width, drawn=drawn)),
         ("4  Emulator and CUDA kernel, side by side", _beside(report)),
         ("5  What was checked against what", _checks(report)),
     ):
@@ -149,55 +120,6 @@ def _machine(r: WalkReport) -> RenderableType:
             ("schedule", f"{s['schedule']}: when asynchronous work lands"),
         ]
     )
-
-
-def _timeline(trace: Trace, width: int) -> RenderableType:
-    """Rows of each SM over the run's events: busy warps, and work in flight."""
-    columns = max(10, min(MOST_COLUMNS, width - OTHER_COLUMNS))
-    sms = sorted({e.sm for e in trace})
-    table = Table.grid(padding=(0, 2))
-    table.add_column(style="dim", no_wrap=True, min_width=25)
-    table.add_column(no_wrap=True)
-    table.add_column(justify="right", style="dim", no_wrap=True)
-    for sm in sms[:MOST_SMS]:
-        table.add_row(Text(f"SM {sm}", style="bold"))
-        for name, steps, count in _rows(trace, sm):
-            levels = LINE if name.endswith("commits") else LEVELS
-            table.add_row(name, Text(_marks(steps, len(trace), columns, levels)), count)
-    more = f", SMs {sms[0]} and {sms[1]} of {len(sms)}" if len(sms) > MOST_SMS else ""
-    legend = Text(
-        f"{len(trace):,} events from left to right{more}. Warps: events; units: work "
-        "in flight. Each row from idle (blank) to its own busiest (#); ___ is a commit "
-        f"in flight. Loads and MMAs of one SM overlap at {overlap(trace):,} of "
-        f"{len(trace):,} steps.",
-        style="dim",
-    )
-    return Group(legend, table)
-
-
-def _rows(trace: Trace, sm: int) -> Iterator[tuple[str, dict[int, int], str]]:
-    """Name of each row of an SM, how much happens at which step, and words on it."""
-    for agent, role in ROLES.items():
-        steps = {e.step: 1 for e in trace if (e.sm, e.agent) == (sm, agent)}
-        if steps:
-            yield f"{agent} {role}", steps, _count(len(steps), "event")
-    for name, chosen in UNITS.items():
-        landed = sum(e.sm == sm and e.issued >= 0 and chosen(e) for e in trace)
-        if landed:
-            yield name, in_flight(trace, sm, chosen), f"{landed} landed"
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}" + "s" * (number != 1)
-
-
-def _marks(steps: dict[int, int], length: int, columns: int, levels: str) -> str:
-    """One mark for each part of the run."""
-    bins = [0] * columns
-    for step, amount in steps.items():
-        bins[step * columns // length] += amount
-    most = max(bins)
-    return "".join(levels[-(-n * (len(levels) - 1) // most)] for n in bins)
 
 
 def _beside(r: WalkReport) -> RenderableType:

@@ -7,13 +7,14 @@ import io
 import re
 from collections import Counter
 from pathlib import Path
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 from rich.console import Console
 
 import fp4ref
-from fp4ref import walk_report
+from fp4ref import walk_report, walk_timeline
 from fp4ref.statement import line
 from fp4ref.timeline import in_flight, is_mma, overlap, rows
 from fp4ref.trace import Event, Trace
@@ -222,6 +223,81 @@ def test_more_sms_than_fit_are_said_to_be_left_out() -> None:
     q = fp4ref.quantize(np.ones((384, 256), np.float32))
     trace = trace_of(fp4ref.run(q, q, sms=3, schedule=0))
     out = io.StringIO()
-    Console(file=out, width=200).print(walk_report._timeline(trace, 200))
+    Console(file=out, width=200).print(walk_timeline.timeline(trace, 200))
     assert "SMs 0 and 1 of 3." in out.getvalue()
     assert "SM 2" not in out.getvalue()
+
+
+Box = tuple[float, float, float, float]
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def bars_of(svg: str) -> dict[str, list[Box]]:
+    """Left, top, right and bottom of each bar, by the row that its group names."""
+    found: dict[str, list[Box]] = {}
+    for group in ElementTree.fromstring(svg).iter(f"{SVG}g"):
+        title = group.find(f"{SVG}title")
+        if title is None or group.get("fill") is None:
+            continue
+        boxes = []
+        for rect in group.iter(f"{SVG}rect"):
+            x, y, w, h = (float(rect.get(k, "")) for k in ("x", "y", "width", "height"))
+            boxes.append((x, y, x + w, y + h))
+        found[str(title.text).partition(":")[0]] = boxes
+    return found
+
+
+def meet(a: Box, b: Box) -> bool:
+    """Whether two boxes share more than the rounding of their numbers."""
+    across = min(a[2], b[2]) - max(a[0], b[0])
+    return across > 0.02 and min(a[3], b[3]) - max(a[1], b[1]) > 0.02
+
+
+def hidden(bars: dict[str, list[Box]]) -> list[tuple[Box, Box]]:
+    """MMAs, and the commits that meet them."""
+    rows = {
+        what: [box for name, row in bars.items() if name.endswith(what) for box in row]
+        for what in ("MMAs", "commits")
+    }
+    assert (len(rows["MMAs"]), len(rows["commits"])) == (144, 42)
+    return [(m, c) for m in rows["MMAs"] for c in rows["commits"] if meet(m, c)]
+
+
+def test_no_mma_of_the_picture_is_under_a_commit(shown: Walk) -> None:
+    svg = walk_report.to_svg(shown.report, trace_of(shown.run))
+    bars = bars_of(svg)
+    assert hidden(bars) == []
+    for name, boxes in bars.items():
+        if "warp" in name:
+            continue
+        for i, box in enumerate(boxes):
+            assert not any(meet(box, other) for other in boxes[:i]), name
+        if name.endswith("commits"):
+            assert {round(b[3] - b[1], 1) for b in boxes} == {
+                walk_timeline.COMMIT_HEIGHT
+            }
+    for sm in (0, 1):
+        left = min(box[0] for box in bars[f"SM {sm} tensor core, MMAs"])
+        assert any(box[2] > left for box in bars[f"SM {sm} TMA loads"])
+
+
+def test_a_commit_over_an_mma_is_noticed(
+    shown: Walk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With all bars of a unit in one row and one height, as it was."""
+    monkeypatch.setattr(walk_timeline, "LINE_HEIGHT", 0.0)
+    svg = walk_report.to_svg(shown.report, trace_of(shown.run))
+    assert hidden(bars_of(svg))
+
+
+def test_the_picture_of_the_readme_is_this_walk(shown: Walk) -> None:
+    """If not: fp4ref walk --svg docs/walk.svg --force, then README's words on it."""
+    root = Path(__file__).parents[1]
+    svg = (root / "docs" / "walk.svg").read_text("utf-8")
+    readme = " ".join((root / "README.md").read_text("utf-8").split())
+    trace = trace_of(shown.run)
+    steps = f"{overlap(trace):,} of {len(trace):,} steps"
+    words = " ".join("".join(ElementTree.fromstring(svg).itertext()).split())
+    assert f"Loads and MMAs of one SM overlap at {steps}." in words
+    assert f"loads and MMAs overlapping at {steps}" in readme
+    assert bars_of(svg) == bars_of(walk_report.to_svg(shown.report, trace))
