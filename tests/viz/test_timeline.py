@@ -141,3 +141,20 @@ def test_the_packet_has_the_rows(small: fp4ref.Run) -> None:
     header, _ = trace_packet(small.trace)
     assert header["columns"]["row"] == rows(small.trace)
     assert header["overlap"] == overlap(small.trace)
+
+
+@pytest.mark.parametrize("width", [1280, 688, 390])
+def test_the_name_of_a_barrier_ends_before_its_phase(
+    walk_runs: tuple[fp4ref.Run, fp4ref.Run], open_players: Any, width: int
+) -> None:
+    player = viz.play(walk_runs[0], view="barriers", step=1000)
+    page = open_players(player, viewport={"width": width, "height": 900})
+    boxes = page.locator(".fp4ref-picture svg rect.f-bit").evaluate_all(
+        "(all) => all.map((r) => [r.x.baseVal.value, r.y.baseVal.value])"
+    )
+    names = page.locator(".fp4ref-picture svg text.f-strong").evaluate_all(
+        "(all) => all.map((t) => t.getBBox()).map((b) => [b.x, b.y, b.x + b.width])"
+    )
+    assert len(names) == len(boxes) > 10
+    for (left, _), (_, _, right) in zip(boxes, names, strict=True):
+        assert right <= left
