@@ -17,9 +17,8 @@ from statistics import median
 from rich.console import Console
 from rich.table import Table
 
-import fp4ref
 from fp4ref import viz
-from fp4ref.walk import load_problem
+from fp4ref.walk import load_problem, walk
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 import browser
@@ -29,11 +28,7 @@ RUNS = 5
 
 def main() -> None:
     """Measure once and print one table."""
-    problem = load_problem()
-    qa = fp4ref.quantize(problem.x, global_scale="auto")
-    qb = fp4ref.quantize(problem.w, global_scale="auto")
-    run = fp4ref.run(qa, qb)
-    kernel = fp4ref.run(qa, qb, backend="ptx")
+    _, run, kernel = walk(load_problem())
     trace = run.trace
     assert trace is not None
     clock = time.perf_counter()

@@ -16,6 +16,7 @@ BOOK = Path(__file__).parent
 sys.path[:0] = [str(BOOK)] if str(BOOK) not in sys.path else []
 
 import code_page  # noqa: E402
+import data_flow  # noqa: E402
 import frame_page  # noqa: E402
 import glossary  # noqa: E402
 import notebook_pages  # noqa: E402
@@ -42,6 +43,7 @@ def files() -> dict[str, str]:
         "_generated/layers.md": pictures.layers_text(),
         "_generated/site/walk.html": walk_page.page(),
         **notebook_pages.pages(),
+        "notebooks/data_flow.svg": data_flow.svg(),
     }
 
 

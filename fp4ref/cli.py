@@ -43,7 +43,13 @@ from fp4ref.frames import (
 )
 from fp4ref.trace import FILE_SUFFIX, Trace
 from fp4ref.viz import play
-from fp4ref.walk import load_problem, make_config, random_problem, walk
+from fp4ref.walk import (
+    DEFAULT_SCHEDULE,
+    load_problem,
+    make_config,
+    random_problem,
+    walk,
+)
 
 app = typer.Typer(
     help="A readable, bit-exact reference for the Blackwell NVFP4 block-scaled GEMM.",
@@ -124,7 +130,7 @@ def walk_command(
     sms: Annotated[int, typer.Option(help="SMs of the emulated GPU.")] = 2,
     schedule: Annotated[
         str, typer.Option(help="When asynchronous work lands: eager, late or a seed.")
-    ] = "eager",
+    ] = str(DEFAULT_SCHEDULE),
     kernel: Annotated[
         bool, typer.Option(help="Run the compiled CUDA kernel too, and compare.")
     ] = True,

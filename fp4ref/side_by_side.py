@@ -6,31 +6,15 @@ and the CUDA statement that issued it, and the bytes that both wrote.
 
 from __future__ import annotations
 
-import linecache
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
 
 import numpy as np
 
 from fp4ref.compare import HardwareEvent, Key, hardware_events
-from fp4ref.cuda_kernel.sources import kernel_root
 from fp4ref.errors import InputError
 from fp4ref.run import Run
-
-_PACKAGE_PARENT = Path(__file__).parents[1]
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    """A statement: ``file:line`` and its text."""
-
-    place: str
-    text: str
-
-    def __str__(self) -> str:
-        return f"{self.place}  {self.text}"
+from fp4ref.statement import Line, line
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,14 +108,3 @@ def _pairs(
 def of_frame(pairs: Sequence[Pair], frame: str) -> list[Pair]:
     """Those that happened in a frame."""
     return [pair for pair in pairs if frame in pair.frames]
-
-
-@cache
-def line(place: str) -> Line:
-    """Read the statement at ``file:line`` of the emulator or the kernel."""
-    name, _, number = place.rpartition(":")
-    path = _PACKAGE_PARENT / name
-    if not name.endswith(".py"):
-        found = list((kernel_root() / "kernel").glob(f"*/{Path(name).name}"))
-        path = found[0] if found else path
-    return Line(place, linecache.getline(str(path), int(number or 0)).strip())

@@ -7,47 +7,31 @@ import re
 from collections.abc import Callable
 
 from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
 from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
 from fp4ref.trace import Trace
 from fp4ref.walk import WalkReport
+from fp4ref.walk_timeline import draw, timeline
 
-ROLES = {
-    "warp0": "MMA",
-    "warp1": "scheduler",
-    "warp2": "load A, B, SFA, SFB",
-    "warp3": "load C",
-    "warp4": "epilogue",
-    "warp5": "epilogue",
-    "warp6": "epilogue",
-    "warp7": "epilogue",
-    "tma": "TMA unit",
-    "tcgen05": "tensor core",
-    "tmem": "TMEM loads",
-    "clc": "launch control",
-}
-"""What each agent of the trace does, in the order of the timeline."""
-
-MOST_COLUMNS = 60
-OTHER_COLUMNS = 44
-"""Width of the timeline, and of the names and counts beside it."""
-
-LEVELS = " .:-=+*#"
-"""Marks of the timeline, from idle to busy: readable without colour."""
+PICTURE_COLUMNS = 100
+"""Width of the report as a picture, in characters."""
 
 
 def to_svg(report: WalkReport, trace: Trace) -> str:
     """Return the report as a picture that loads nothing from outside."""
-    console = Console(record=True, width=100, file=io.StringIO())
-    render(report, trace, console)
-    svg = console.export_svg(title="fp4ref walk")
+    console = Console(record=True, width=PICTURE_COLUMNS, file=io.StringIO())
+    render(report, trace, console, drawn=True)
+    svg = draw(console.export_svg(title="fp4ref walk"), trace, PICTURE_COLUMNS)
     return re.sub(r"@font-face\s*\{.*?\}", "", svg, flags=re.DOTALL)
 
 
-def render(report: WalkReport, trace: Trace, console: Console) -> None:
-    """Print the whole report."""
+def render(
+    report: WalkReport, trace: Trace, console: Console, *, drawn: bool = False
+) -> None:
+    """Print the whole report; its timeline is blank if bars are `drawn` later."""
     m, n, k = report.sizes
     console.print(
         Panel(
@@ -62,7 +46,7 @@ def render(report: WalkReport, trace: Trace, console: Console) -> None:
     for title, body in (
         ("1  Quantised to NVFP4", _quantised(report)),
         ("2  What the machine did", _machine(report)),
-        ("3  Who worked when", _timeline(trace, console.width)),
+        ("3  Who worked when", timeline(trace, console.width, drawn=drawn)),
         ("4  Emulator and CUDA kernel, side by side", _beside(report)),
         ("5  What was checked against what", _checks(report)),
     ):
@@ -138,33 +122,6 @@ def _machine(r: WalkReport) -> RenderableType:
     )
 
 
-def _timeline(trace: Trace, width: int) -> RenderableType:
-    """One row for each agent of SM 0: how busy it was over the run's events."""
-    columns = max(10, min(MOST_COLUMNS, width - OTHER_COLUMNS))
-    mine = [e for e in trace if e.sm == 0 and e.kind != "note"]
-    bins: dict[str, list[int]] = {}
-    for i, event in enumerate(mine):
-        row = bins.setdefault(event.agent.split(".")[0], [0] * columns)
-        row[i * columns // len(mine)] += 1
-    table = Table.grid(padding=(0, 2))
-    table.add_column(style="dim", no_wrap=True, min_width=25)
-    table.add_column(no_wrap=True)
-    table.add_column(justify="right", style="dim", no_wrap=True)
-    for agent, role in ROLES.items():
-        if (found := bins.get(agent)) is None:
-            continue
-        most = max(found)
-        marks = "".join(LEVELS[-(-n * (len(LEVELS) - 1) // most)] for n in found)
-        name = f"{agent} {role}" if agent.startswith("warp") else role
-        table.add_row(name, Text(marks), f"{sum(found)} events")
-    legend = Text(
-        f"SM 0, {len(mine)} events from left to right; each row from idle (blank) to "
-        "its own busiest (#)",
-        style="dim",
-    )
-    return Group(legend, table)
-
-
 def _beside(r: WalkReport) -> RenderableType:
     """One event of each kind, with both statements."""
     if r.kernel is None:
@@ -173,12 +130,11 @@ def _beside(r: WalkReport) -> RenderableType:
         Text(f"{r.kernel.code}: its PTX ran on the same machine", style="dim")
     ]
     for pair in r.kernel.pairs:
-        head, python, cuda = pair.split("\n")
+        head, *statements = pair.split("\n")
         parts.append(Text(head))
-        parts += [
-            Text(line, style="dim", no_wrap=True, overflow="crop")
-            for line in (python, cuda)
-        ]
+        for statement in statements:
+            text = Text(statement.strip(), style="dim", overflow="fold")
+            parts.append(Padding(text, (0, 0, 0, 4)))
     return Group(*parts)
 
 

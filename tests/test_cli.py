@@ -40,8 +40,8 @@ def test_walk_leaves_a_trace_that_can_be_read_and_compared(cli) -> None:
 
 
 def test_compare_names_the_first_difference(cli) -> None:
-    cli(*SMALL)
-    cli(*SMALL, "--seed", "1", "--trace", "other")
+    cli(*SMALL, "--schedule", "eager")
+    cli(*SMALL, "--schedule", "eager", "--seed", "1", "--trace", "other")
     result = cli("compare", "walk.fp4trace.npz", "other.fp4trace.npz")
     assert result.exit_code == 1
     assert result.stdout.startswith("different\nA at m 0")

@@ -1,4 +1,4 @@
-"""edition: the student edition, which is the notebooks without their solutions."""
+"""edition: the student edition: the notebooks without solutions, and their pictures."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MANIFEST = ".made-by-fp4ref.json"
 def student_edition(
     notebooks: Path, folder: Path, *, force: bool = False
 ) -> list[Path]:
-    """Write the notebooks without their solutions; return the files.
+    """Write the notebooks without solutions, and their pictures; return the files.
 
     Raises
     ------
@@ -33,6 +33,7 @@ def student_edition(
     if not found:
         raise InputError(f"{notebooks} has no notebooks; run this in a checkout")
     texts = {path.name: _without_solutions(path) for path in found}
+    texts |= {p.name: p.read_text("utf-8") for p in sorted(notebooks.glob("*.svg"))}
     made = _manifest(folder)
     changed = [
         name

@@ -27,7 +27,8 @@ from fp4ref.frames import FRAMES
 from fp4ref.gemm.config import K_BLOCKS, TILE_K, TILE_M, GemmConfig
 from fp4ref.hardware.tcgen05 import SF_ROWS
 from fp4ref.numerics import ScaleFormat
-from fp4ref.side_by_side import line
+from fp4ref.statement import line
+from fp4ref.timeline import overlap, rows
 from fp4ref.trace import Event, Range, Trace
 
 PACKET_VERSION = 1
@@ -126,6 +127,7 @@ def trace_packet(
             for id in sorted({f for e in trace for f in e.frames})
             if id in FRAMES
         },
+        "overlap": overlap(trace),
     }
     return header, bytes(writer.payload)
 
@@ -150,6 +152,7 @@ class _Writer:
         columns: dict[str, list[Any]] = {
             name: [] for name in ("sm", "kind", "issued", *tables)
         }
+        columns["row"] = rows(self.trace)
         columns |= {"reads": [], "writes": [], "barrier": []}
         count = _TileCount(self.trace)
         memory = {s: self.trace.images[s].copy() for s in self.spaces}
@@ -236,10 +239,13 @@ def _player_computes(event: Event) -> bool:
 
 
 class _TileCount:
-    """Tells which of an SM's tiles an event belongs to, by counting what it does."""
+    """Tells which of an SM's tiles an event belongs to, by counting what was issued.
+
+    Work lands in any order, also across the border of two tiles.
+    """
 
     def __init__(self, trace: Trace) -> None:
-        self._seen: dict[tuple[int, str], int] = {}
+        self._tile: dict[int, int] = {}
         config = config_of(trace)
         self._per_tile: dict[str, int] = {}
         if config:
@@ -256,18 +262,22 @@ class _TileCount:
                 "tcgen05.mma": blocks,
                 "st.shared": 4 * config.subtiles,
             }
+        writers = [e for e in trace if e.kind != "issue" and e.writes]
+        seen: dict[tuple[int, str], int] = {}
+        for event in sorted(writers, key=_started):
+            name = str(event.operands.get("tensor", event.operation))
+            if each := self._per_tile.get(name):
+                count = seen.get((event.sm, name), 0)
+                seen[event.sm, name] = count + 1
+                self._tile[event.step] = count // each
 
     def tile_of(self, event: Event) -> int:
         """Return the ordinal of the tile on its SM; 0 for what belongs to none."""
-        if event.kind == "issue" or not event.writes:
-            return 0
-        name = str(event.operands.get("tensor", event.operation))
-        each = self._per_tile.get(name)
-        if each is None or (name == "D"):
-            return 0
-        seen = self._seen.get((event.sm, name), 0)
-        self._seen[event.sm, name] = seen + 1
-        return seen // each
+        return self._tile.get(event.step, 0)
+
+
+def _started(event: Event) -> int:
+    return event.issued if event.issued >= 0 else event.step
 
 
 def config_of(trace: Trace) -> GemmConfig | None:

@@ -197,3 +197,25 @@ def test_a_hint_is_mentioned(name: str) -> None:
     if of_lesson(LESSONS[name].number):
         words = "\n".join(text for _, text, _ in cells(name, "markdown"))
         assert f'lessons.hint("{LESSONS[name].number}.' in words
+
+
+def test_no_player_shows_a_serial_machine(name: str) -> None:
+    """Under "eager", the default of `fp4ref.run`, no load and MMA ever overlap."""
+    schedules: dict[str, Any] = {}
+    shown: list[str] = []
+    for _, text, _ in cells(name, "code"):
+        for node in ast.walk(ast.parse(text)):
+            match node:
+                case ast.Assign(
+                    targets=[ast.Name(id=target)],
+                    value=ast.Call(func=ast.Attribute(attr="run"), keywords=keywords),
+                ):
+                    schedules[target] = {k.arg: k.value for k in keywords}.get(
+                        "schedule", ast.Constant("eager")
+                    )
+                case ast.Call(func=ast.Attribute(attr="play"), args=args, keywords=kw):
+                    runs = [*args, *(k.value for k in kw if k.arg == "kernel")]
+                    shown += [each.id for each in runs if isinstance(each, ast.Name)]
+    for each in shown:
+        assert isinstance(schedules[each], ast.Constant), each
+        assert schedules[each].value != "eager", each

@@ -13,7 +13,7 @@ from wide_operands import wide_pair
 
 import fp4ref
 from fp4ref import viz
-from fp4ref.walk import load_problem
+from fp4ref.walk import load_problem, walk
 
 
 @pytest.fixture(scope="session")
@@ -35,10 +35,9 @@ def wide() -> fp4ref.Run:
 @pytest.fixture(scope="session")
 def walk_runs() -> tuple[fp4ref.Run, fp4ref.Run]:
     """The default walk on the emulator and as compiled PTX."""
-    problem = load_problem()
-    qa = fp4ref.quantize(problem.x, global_scale="auto")
-    qb = fp4ref.quantize(problem.w, global_scale="auto")
-    return fp4ref.run(qa, qb), fp4ref.run(qa, qb, backend="ptx")
+    _, run, kernel = walk(load_problem())
+    assert kernel is not None
+    return run, kernel
 
 
 Opener = Callable[..., Any]

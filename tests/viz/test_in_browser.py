@@ -145,13 +145,13 @@ def test_every_view_draws_and_speaks(
     scheme: str,
 ) -> None:
     page = open_players(
-        viz.play(*walk_runs, step=350),
+        viz.play(*walk_runs, step=1000),
         viewport={"width": width, "height": 900},
         color_scheme=scheme,
     )
     page.locator("summary").click()
     for view in VIEWS:
-        page.locator(f"[data-view={view}]").first.click()
+        page.locator(f"[role=tab][data-view={view}]").click()
         picture = page.locator(".fp4ref-picture svg")
         assert picture.get_attribute("aria-label"), view
         assert picture.locator("rect").count() > 5, view
@@ -240,13 +240,13 @@ def test_a_link_leads_to_the_step(small: fp4ref.Run, open_players: Any) -> None:
 def test_every_picture_is_saved_with_its_text(
     walk_runs: tuple[fp4ref.Run, fp4ref.Run], open_players: Any
 ) -> None:
-    page = open_players(viz.play(*walk_runs, step=350))
+    page = open_players(viz.play(*walk_runs, step=1000))
     for view in VIEWS:
-        page.locator(f"[data-view={view}]").first.click()
+        page.locator(f"[role=tab][data-view={view}]").click()
         label = page.locator(".fp4ref-picture svg").get_attribute("aria-label")
         with page.expect_download() as download:
             page.locator("[data-act=save]").click()
-        assert download.value.suggested_filename == f"fp4ref-{view}-350.svg"
+        assert download.value.suggested_filename == f"fp4ref-{view}-1000.svg"
         picture = ElementTree.parse(download.value.path()).getroot()
         space = "{http://www.w3.org/2000/svg}"
         assert picture.find(f"{space}title").text == label
@@ -254,7 +254,7 @@ def test_every_picture_is_saved_with_its_text(
         assert "var(--" not in Path(download.value.path()).read_text(), view
         page.locator("[data-act=link]").click()
         address = page.locator(".fp4ref-link a").get_attribute("href")
-        assert address.endswith(f"?view={view}&step=350")
+        assert address.endswith(f"?view={view}&step=1000")
 
 
 def test_without_scripts_the_text_shows(small: fp4ref.Run, open_players: Any) -> None:
@@ -388,10 +388,10 @@ def test_no_serious_accessibility_violation(
         "axe_playwright_python.sync_playwright", reason="axe is in the extra 'dev'"
     )
     for scheme in ("light", "dark"):
-        page = open_players(viz.play(*walk_runs, step=350), color_scheme=scheme)
+        page = open_players(viz.play(*walk_runs, step=1000), color_scheme=scheme)
         page.locator("summary").click()
         for view in VIEWS:
-            page.locator(f"[data-view={view}]").first.click()
+            page.locator(f"[role=tab][data-view={view}]").click()
             found = axe.Axe().run(page).response["violations"]
             serious = [v for v in found if v["impact"] in ("serious", "critical")]
             assert not serious, (view, scheme, json.dumps(serious, indent=1)[:3000])
@@ -500,7 +500,7 @@ def test_a_click_in_one_view_picks_the_same_in_the_others(
         page.mouse.up()
 
     def shown(view: str, *names: str) -> list[str]:
-        page.locator(f"[data-view={view}]").first.click()
+        page.locator(f"[role=tab][data-view={view}]").click()
         values = [
             page.locator(f"[data-control={name}]").input_value() for name in names
         ]
@@ -623,7 +623,7 @@ def test_a_number_that_cannot_be_is_refused(
     """The picture stays, the field says that it is wrong, and returns when left."""
     page = open_players(viz.play(small, step=len(small.trace or []) - 1))
     for view, name in (("mma", "m"), ("tmem", "column"), ("smem", "row")):
-        page.locator(f"[data-view={view}]").first.click()
+        page.locator(f"[role=tab][data-view={view}]").click()
         before = page.locator(".fp4ref-picture").inner_html()
         field = page.locator(f"[data-control={name}]")
         kept = field.input_value()

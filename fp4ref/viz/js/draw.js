@@ -38,8 +38,8 @@ const CATEGORIES = [
 const category = (operation) => CATEGORIES.find(([start]) => operation.startsWith(start))?.[1] ?? "note";
 
 // Words broken into lines; `lines` are drawn at y, y + 14, ...
-function wrap(words, width) {
-  const most = Math.max(12, Math.floor(width / 6.2)), lines = [];
+function wrap(words, width, letter = 6.2) {
+  const most = Math.max(12, Math.floor(width / letter)), lines = [];
   let line = "";
   for (const w of words.split(/\s+/)) {
     if (line && `${line} ${w}`.length > most) { lines.push(line); line = w; } else line = line ? `${line} ${w}` : w;

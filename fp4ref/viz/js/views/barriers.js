@@ -44,7 +44,7 @@ const barriersView = {
       const x = (i % across) * w + 3, y = Math.floor(i / across) * h + 3, who = waiters.get(b.id) ?? [];
       const stuck = who.some((x) => x.stuck), fresh = b.since === step && step >= 0;
       out += rect(x, y, w - 6, h - 6, `card${fresh ? " fresh" : ""}${+ui.barrier === b.id ? " picked" : ""}${stuck ? " stuck" : ""}`, { "data-ui": `barrier=${b.id}`, "data-tip": this.sentence(m, b, who, T) });
-      out += text(x + 8, y + 16, fit(b.label, w - 46, 12), "strong");
+      out += text(x + 8, y + 16, fit(b.label, w - 46, 13.4), "strong");
       if (!b.live) { out += text(x + 8, y + 34, T("barriers.unborn"), "small"); return; }
       out += rect(x + w - 34, y + 5, 20, 16, b.phase ? "bit on" : "bit") + text(x + w - 24, y + 17, b.phase, "mid");
       out += text(x + 8, y + 33, T("barriers.arrivals", { n: b.pending }), "small");

@@ -25,8 +25,11 @@ const sidesView = {
     out += rect((i / pairs.length) * width - 1, -1, Math.max(3, strip + 2), 14, "frame");
     const head = wrap(T("sides.pair", { i: i + 1, of: pairs.length, key: p.key, frame: p.frame || "-" }), width * 0.85), y0 = 36 + 14 * head.length;
     out += paragraph(0, 30, head, "strong");
-    const column = (x, y, title, place, line, bytes) => {
-      out += text(x, y, fit(`${title}  ${place}`, w), "small") + rect(x, y + 5, w, 24, "lane") + text(x + 6, y + 21, fit(line || T("sides.absent"), w - 10, 12.6), "code");
+    const code = (line) => wrap(line || T("sides.absent"), w - 12, 7);
+    const rows = Math.max(code(p.python[1]).length, two ? code(p.cuda[1]).length : 0);
+    const column = (x, top, title, place, line, bytes) => {
+      const lines = code(line), y = top + 14 * ((two ? rows : lines.length) - 1);
+      out += text(x, top, fit(`${title}  ${place}`, w), "small") + rect(x, top + 5, w, y - top + 24, "lane") + paragraph(x + 6, top + 21, lines, "code");
       bytes.forEach((v, k) => {
         const per = Math.max(4, Math.floor(w / 24)), cx = x + (k % per) * 24, cy = y + 36 + Math.floor(k / per) * 18, other = (bytes === p.mine ? p.theirs : p.mine)[k];
         out += rect(cx, cy, 22, 16, v === other ? "cell" : "cell illegal") + text(cx + 11, cy + 12, v === null ? "--" : hex2(v), "mid tiny");

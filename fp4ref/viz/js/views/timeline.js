@@ -1,6 +1,10 @@
 // timeline: a lane for each warp and unit; what runs, flies and waits around a step.
+// Work in flight is stacked by `row`; commits are thin lines under the lane, and hide nothing.
 
 const ROLE_ORDER = ["warp0", "warp1", "warp2", "warp3", "warp4", "warp5", "warp6", "warp7", "tma", "tma.read", "tcgen05", "tmem", "clc"];
+
+const LANE = 16, STACK = 48; // heights of a plain lane, and of a band of bars that are stacked
+const BANDS = ["mma", "other", "commit"]; // of a lane, from the top
 
 const timelineView = {
   id: "timeline",
@@ -12,17 +16,44 @@ const timelineView = {
       const found = new Map();
       for (let i = 0; i < m.length; i++) {
         const sm = m.columns.sm[i], agent = m.tables.agent[m.columns.agent[i]], key = `${sm} ${agent}`;
-        if (!found.has(key)) found.set(key, { sm, agent, steps: [] });
-        found.get(key).steps.push(i);
+        if (!found.has(key)) found.set(key, { sm, agent, steps: [], bands: {} });
+        const lane = found.get(key), name = this.bandOf(m, i);
+        lane.steps.push(i);
+        lane.bands[name] ??= { rows: 0, word: this.nameOf(m, i) };
+        lane.bands[name].rows = Math.max(lane.bands[name].rows, m.columns.row[i] + 1);
       }
+      for (const lane of found.values()) this.stack(lane);
       const order = (a) => (ROLE_ORDER.indexOf(a.agent) + 99) % 99;
       m.lanes = [...found.values()].sort((a, b) => a.sm - b.sm || order(a) - order(b));
     }
     return m.lanes;
   },
+  nameOf: (m, i) => category(m.tables.operation[m.columns.operation[i]]),
+  bandOf(m, i) {
+    const name = this.nameOf(m, i);
+    return m.columns.issued[i] >= 0 && BANDS.includes(name) ? name : "other";
+  },
+  // Tops of a lane's bands, and the distance of their rows.
+  stack(lane) {
+    const { other, mma, commit } = lane.bands;
+    let y = 0;
+    for (const band of BANDS.map((name) => lane.bands[name]).filter(Boolean)) {
+      const plain = band === other && band.rows < 2 && !mma && !commit;
+      band.pitch = plain ? LANE : band === commit ? 3 : Math.max(3, Math.min(6, STACK / band.rows));
+      Object.assign(band, { plain, top: y, high: plain ? LANE - 4 : band === commit ? 1.4 : band.pitch - 1 });
+      y += band.rows * band.pitch + 1;
+    }
+    lane.height = Math.max(LANE, y) + 2;
+  },
+  overlap({ m, T }) {
+    if (!m.tables.operation.includes("tcgen05.mma")) return "";
+    const number = (n) => n.toLocaleString("en"), schedule = m.header.meta.schedule;
+    const words = T("timeline.overlap", { n: number(m.header.overlap), of: number(m.length) });
+    return schedule ? `${T("timeline.schedule", { schedule })}: ${words}` : words;
+  },
   draw({ m, step, ui, width, T, id }) {
     const lanes = this.lanes(m), n = m.length, many = new Set(lanes.map((l) => l.sm)).size > 1;
-    const left = width < 520 ? 74 : 200, plot = width - left - 6, row = 18, top = 40;
+    const narrow = width < 520, left = narrow ? (many ? 88 : 64) : 200, plot = width - left - 6;
     const span = ui.span === "all" ? n : Math.min(n, +ui.span);
     const from = Math.max(0, Math.min(n - span, step - Math.floor(span / 2))), to = from + span;
     const x = (s) => left + ((s - from) / span) * plot, wide = plot / span;
@@ -37,29 +68,40 @@ const timelineView = {
       out += rect(left + (b / bins) * plot, 18 - h, Math.max(1, plot / bins - 1), h, "c-note", { "data-step": Math.floor(b * most), "data-tip": T("timeline.bin", { from: Math.floor(b * most), landed: v }) });
     });
     out += rect(left + (from / n) * plot, 1, Math.max(3, (span / n) * plot), 18, "frame");
-    out += text(width < 520 ? 0 : left, 33, fit(T("timeline.axis", { from, to: to - 1 }), width < 520 ? width : plot, 11.4), "small");
-    const at = new Map(lanes.map((l, i) => [`${l.sm} ${l.agent}`, top + i * row]));
+    const room = narrow ? width : plot, head = [T("timeline.axis", { from, to: to - 1 }), this.overlap({ m, T })].flatMap((words) => (words ? wrap(words, room) : []));
+    out += paragraph(narrow ? 0 : left, 33, head, "small");
+    const at = new Map(), top = 28 + 14 * head.length;
+    let bottom = top;
     lanes.forEach((l, i) => {
-      const y = top + i * row, name = width < 520 ? l.agent : `${l.agent}  ${T(`role.${l.agent}`)}`;
-      out += rect(left, y, plot, row - 2, i % 2 ? "lane odd" : "lane");
+      const y = bottom, name = narrow ? l.agent : `${l.agent}  ${T(`role.${l.agent}`)}`;
+      out += rect(left, y, plot, l.height - 2, i % 2 ? "lane odd" : "lane");
       out += text(0, y + 12, fit((many ? `SM ${l.sm} ` : "") + name, left - 6), "small");
+      const bands = Object.values(l.bands);
+      if (!narrow && bands.length > 1)
+        for (const b of bands) out += text(left - 6, y + b.top + (b.rows * b.pitch) / 2 + 4, T(`category.${b.word}`), "end tiny");
+      at.set(`${l.sm} ${l.agent}`, { y, lane: l });
+      bottom += l.height;
     });
     const bin = Math.max(1, Math.ceil(2 / wide)), taken = new Set();
-    const open = m.openAt(to - 1).map((o) => o.to);
+    const open = m.openAt(to - 1).map((o) => o.to), layers = { commit: "", other: "", mma: "" }; // MMAs are drawn last
     for (const i of [...Array.from({ length: to - from }, (_, k) => from + k), ...open]) {
       const e = { sm: m.columns.sm[i], agent: m.tables.agent[m.columns.agent[i]], operation: m.tables.operation[m.columns.operation[i]], kind: m.columns.kind[i], issued: m.columns.issued[i] };
-      const key = `${e.sm} ${e.agent}`, y = at.get(key), name = category(e.operation);
-      const begin = e.issued >= 0 ? Math.max(from, e.issued) : i;
+      const key = `${e.sm} ${e.agent}`, { y, lane } = at.get(key), name = category(e.operation), band = lane.bands[this.bandOf(m, i)];
+      const begin = e.issued >= 0 ? Math.max(from, e.issued) : i, tick = bin > 1 && begin === i;
       const length = Math.max(2, (Math.min(i, to - 1) - begin + 1) * wide - (wide > 4 ? 1 : 0));
-      if (bin > 1 && begin === i) {
+      if (tick) {
         const cell = `${key} ${Math.floor(i / bin)}`;
         if (taken.has(cell)) continue;
         taken.add(cell);
       }
-      out += box(id, name, x(begin), y + 2, length, row - 6, { "data-step": i, "data-tip": `${i}: ${e.agent} ${e.operation}`, opacity: e.kind === 1 ? 0.55 : 1 });
+      const more = { "data-step": i, "data-tip": `${i}: ${e.agent} ${e.operation}`, opacity: e.kind === 1 ? 0.55 : 1 };
+      const start = x(tick ? Math.max(from, i - (i % bin)) : begin);
+      const down = y + (band.plain ? 2 : band.top + m.columns.row[i] * band.pitch);
+      layers[name in layers ? name : "other"] += band.plain ? box(id, name, start, down, length, band.high, more) : rect(start, down, length, band.high, `bar c-${name}`, more);
     }
-    const height = top + lanes.length * row + 40;
-    out += lineTo(x(step) + wide / 2, top - 4, x(step) + wide / 2, top + lanes.length * row, "cursor");
+    out += layers.commit + layers.other + layers.mma;
+    const height = bottom + 40;
+    out += lineTo(x(step) + wide / 2, top - 4, x(step) + wide / 2, bottom, "cursor");
     let lx = 0, ly = height - 26;
     for (const name of ["wait", "barrier", "tma", "cp", "mma", "commit", "ld", "st", "clc", "note"]) {
       const word = T(`category.${name}`), w = 30 + word.length * 6.6;
@@ -79,7 +121,7 @@ const timelineView = {
         : before === undefined ? T("timeline.idle") : T("timeline.last", { what: m.event(before).operation, at: before });
       return [`SM ${l.sm} ${l.agent}`, T(`role.${l.agent}`), now, after === undefined ? T("timeline.end") : `${after}`];
     });
-    return { intro: T("timeline.intro", { step }), caption: T("timeline.caption", { step }), columns: [T("col.lane"), T("col.role"), T("col.now"), T("col.next")], rows };
+    return { intro: `${T("timeline.intro", { step })} ${this.overlap({ m, T })}`.trim(), caption: T("timeline.caption", { step }), columns: [T("col.lane"), T("col.role"), T("col.now"), T("col.next")], rows };
   },
 };
 
