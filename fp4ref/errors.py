@@ -83,7 +83,20 @@ class HardwareFault(Fp4refError):
 
 
 class NotModelled(HardwareFault):
-    """The instruction or option exists, but this machine does not model it."""
+    """The instruction or option exists, but this machine does not model it.
+
+    Parameters
+    ----------
+    gap
+        Id of its row in the list that ``fp4ref fidelity`` prints.
+    """
+
+    def __init__(self, what: str, *, gap: str, **said: str) -> None:
+        self.gap = gap
+        super().__init__(what, **said)
+
+    def __str__(self) -> str:
+        return f"{super().__str__()}\n  gap: {self.gap} (`fp4ref fidelity` lists all)"
 
 
 class MisalignedAddress(HardwareFault):
