@@ -164,7 +164,10 @@ class BlockScaled:
         data = require_codes(packed, "packed")
         if nibble_order not in ("low_first", "high_first"):
             raise InputError(
-                f"nibble_order {nibble_order!r}; say 'low_first' (PTX) or 'high_first'"
+                f"nibble_order {nibble_order!r}; say 'low_first' (PTX) or "
+                "'high_first'. The third order in use, 'split' (GGML: nibbles half a "
+                "block apart), is not read here; unpack it to codes first",
+                gap="packing",
             )
         if nibble_order == "high_first":
             data = (data << np.uint8(4)) | (data >> np.uint8(4))
@@ -281,7 +284,9 @@ def quantize(
         `x` holds NaN or Inf.
     """
     if recipe not in RECIPES:
-        raise InputError(f"recipe {recipe!r}; known recipes: {', '.join(RECIPES)}")
+        raise InputError(
+            f"recipe {recipe!r}; known recipes: {', '.join(RECIPES)}", gap="recipe"
+        )
     format = _require_format(format)
     chosen = _choose_scale_format(format, scale_format)
     vec_size, _ = FORMATS[format]
@@ -381,7 +386,10 @@ def _require_format(format: str | None) -> str:
             f"2^-71 as UE8M0. Pass format={' or '.join(map(repr, FORMATS))}"
         )
     if format not in FORMATS:
-        raise InputError(f"format {format!r}; known formats: {', '.join(FORMATS)}")
+        raise InputError(
+            f"format {format!r}; known formats: {', '.join(FORMATS)}",
+            gap="block-format",
+        )
     return format
 
 

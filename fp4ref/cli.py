@@ -9,7 +9,7 @@ import inspect
 import json
 import sys
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -32,6 +32,7 @@ from fp4ref.cutlass.execute import execute_example
 from fp4ref.doctor import doctor as diagnose
 from fp4ref.errors import Fp4refError, InputError
 from fp4ref.frames import FRAMES, Frame, FrameKind, derive, frame, resolve, show
+from fp4ref.gaps import GAPS
 from fp4ref.trace import FILE_SUFFIX, Trace
 from fp4ref.viz import play
 from fp4ref.walk import load_problem, make_config, random_problem, walk
@@ -469,21 +470,39 @@ def _in_words(value: Any) -> str:
 
 
 @app.command("fidelity")
-def fidelity_command(as_json: Json = False) -> None:
-    """Say on what each modelled rule rests."""
+def fidelity_command(
+    gaps: Annotated[
+        bool, typer.Option("--gaps", help="Only the list of what is not modelled.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Say on what each modelled rule rests, and what is not modelled."""
     rules = fidelity_table.RULES
     if as_json:
-        _print_json([r.to_dict() for r in rules])
+        _print_json([r.to_dict() for r in (GAPS if gaps else rules)])
         return
-    table = Table(box=None)
-    for column in ("operation", "rule", "evidence", "source"):
-        table.add_column(column)
-    for r in rules:
-        table.add_row(r.operation, r.rule, r.evidence.value, r.source)
     console = Console()
+    if not gaps:
+        rows = [(r.operation, r.rule, r.evidence.value, r.source) for r in rules]
+        _print_table(console, ("operation", "rule", "evidence", "source"), rows)
+        for evidence, share in fidelity_table.shares().items():
+            console.print(f"{share:6.1%}  {evidence.value}", highlight=False)
+        console.print("\nNot modelled:")
+    use = {True: "refused by name", False: "goes unseen"}
+    rows = [(g.id, g.operation, g.what, use[g.refused]) for g in GAPS]
+    _print_table(console, ("gap", "operation", "what", "its use"), rows)
+
+
+def _print_table(
+    console: Console, headings: Sequence[str], rows: Iterable[Sequence[str]]
+) -> None:
+    """Print a table without lines."""
+    table = Table(box=None)
+    for heading in headings:
+        table.add_column(heading, no_wrap=heading == "gap")
+    for cells in rows:
+        table.add_row(*cells)
     console.print(table, highlight=False, markup=False)
-    for evidence, share in fidelity_table.shares().items():
-        console.print(f"{share:6.1%}  {evidence.value}", highlight=False)
 
 
 if __name__ == "__main__":

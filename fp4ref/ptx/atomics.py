@@ -58,7 +58,7 @@ def _operation(what: str, kind: str) -> Callable[[Any, Any, Any], Any]:
         "cas": lambda old, b, c: c if old == b else old,
     }
     if kind not in _TYPES[what]:
-        raise Unknown
+        raise Unknown("ptx-atomics")
     if kind == "f32":
         return lambda old, b, c: _add_float(old, b)
     return operations[what]

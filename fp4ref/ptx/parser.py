@@ -1,10 +1,10 @@
 """parser: PTX text to a `Module`: variables, and entries with unique names.
 
 Spaces mean nothing here: a directive, a type or a modifier ends where the next dot
-begins, so ``.reg.b32 t;`` is ``.reg .b32 t;``. Statements end at ``;``. Braces nest and open a scope: inline assembly declares its
-own registers and labels, and the same names come back in every block. The parser gives
-each such name a scope suffix, so that what follows sees unique names. Source: PTX,
-Syntax.
+begins, so ``.reg.b32 t;`` is ``.reg .b32 t;``. Statements end at ``;``. Braces nest
+and open a scope: inline assembly declares its own registers and labels, and the same
+names come back in every block. The parser gives each such name a scope suffix, so that
+what follows sees unique names. Source: PTX, Syntax.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ _MAX_DEPTH = 64
 """Beyond any real file; they stop a garbled number from eating all memory."""
 
 _SKIPPED = (".pragma", ".branchtargets", ".callprototype", ".calltargets")
-_DIRECTIVES = (
-    "maxntid reqntid minnctapersm maxnctapersm maxnreg noreturn explicitcluster "
-    "reqnctapercluster maxclusterrank blocksareclusters abi_preserve "
-    "abi_preserve_control"
-).split()
+_DIRECTIVES = {
+    *("maxntid", "reqntid", "minnctapersm", "maxnctapersm", "maxnreg", "noreturn"),
+    *("explicitcluster", "reqnctapercluster", "maxclusterrank", "blocksareclusters"),
+    *("abi_preserve", "abi_preserve_control"),
+}
 """What may stand between the parameters of an entry and its body. Source: PTX,
 Performance-Tuning Directives and Cluster Dimension Directives."""
 
@@ -49,8 +49,10 @@ class _Parser(StatementParser):
                     while self.accept(","):
                         self.name()
                 case ".address_size":
-                    if self.integer() != 64:
-                        raise self.error("only 64-bit addresses are read")
+                    if (bits := self.integer()) != 64:
+                        raise self.refuse(
+                            f"addresses of {bits} bits", "ptx-address-size"
+                        )
                 case ".file":
                     index = self.integer()
                     self.module.files[index] = self.next().text.strip('"')
@@ -112,9 +114,7 @@ class _Parser(StatementParser):
             found.append(self._variable(space, kind, count, alignment))
         return found
 
-    def _variable(
-        self, space: str, kind: str, count: int, alignment: int
-    ) -> Variable:
+    def _variable(self, space: str, kind: str, count: int, alignment: int) -> Variable:
         name = self.name()
         size = TYPE_NBYTES[kind]
         sized = True

@@ -21,7 +21,9 @@ _TOKEN = re.compile(
     re.VERBOSE | re.ASCII,
 )
 _BLANK = " \t\r"
-_OPERATORS = set("* / % << >> <= >= == != && || & ^ ? <".split())
+_OPERATORS = {
+    *("*", "/", "%", "<<", ">>", "<", "<=", ">=", "==", "!=", "&&", "||", "&", "^", "?")
+}
 """Behind a number they make a constant expression; ``+`` and ``-`` may be offsets."""
 
 
