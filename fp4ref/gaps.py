@@ -6,8 +6,8 @@ error whose attribute ``gap`` is the id of a row here, or it goes unseen. Input 
 wrong everywhere (a shape that does not fit, a word that nobody knows, a limit of the
 hardware) is no gap.
 
-The rows are data: ``data/gaps.toml`` for the machine and the product, and
-``data/gaps_ptx.toml`` for instructions.
+The rows are data: ``data/gaps.toml`` for the machine and the product, and two more
+files for instructions.
 """
 
 from __future__ import annotations
@@ -49,9 +49,12 @@ class Gap:
         return asdict(self)
 
 
+_FILES = ("gaps.toml", "gaps_arithmetic.toml", "gaps_instructions.toml")
+
+
 def _read() -> tuple[Gap, ...]:
     found: list[Gap] = []
-    for name in ("gaps.toml", "gaps_ptx.toml"):
+    for name in _FILES:
         text = resources.files("fp4ref.data").joinpath(name).read_text("utf-8")
         for row in tomllib.loads(text)["gap"]:
             lists = {k: tuple(v) for k, v in row.items() if isinstance(v, list)}

@@ -77,9 +77,9 @@ class _Parser(StatementParser):
 
     def _function(self) -> None:
         """Keep the name; a call of it is refused unless it is a known one."""
-        if self.peek() == "(":
-            self.skip_to(")")
+        self._parameters(".param", ".reg")
         self.module.externs.add(self.name())
+        self._parameters(".param", ".reg")
         if self.skip_to(";", "{") == "{":
             self.skip_braces()
 
@@ -159,10 +159,7 @@ class _Parser(StatementParser):
         self.entry = entry = Entry(self.name())
         if entry.name in self.module.entries:
             raise self.error(f"entry {entry.name} is defined twice")
-        if self.accept("(") and not self.accept(")"):
-            entry.params.append(self._parameter())
-            while self.more(")"):
-                entry.params.append(self._parameter())
+        entry.params = self._parameters(".param")
         while not self.accept("{"):
             directive = self.next().text
             if directive == ".pragma":
@@ -180,9 +177,19 @@ class _Parser(StatementParser):
         self._body(entry)
         self.module.entries[entry.name] = entry
 
-    def _parameter(self) -> Variable:
+    def _parameters(self, *spaces: str) -> list[Variable]:
+        """``(.param .u64 a, .param .u64 b)``, or nothing."""
+        if not self.accept("(") or self.accept(")"):
+            return []
+        found = [self._parameter(spaces)]
+        while self.more(")"):
+            found.append(self._parameter(spaces))
+        return found
+
+    def _parameter(self, spaces: tuple[str, ...]) -> Variable:
         """``.param .u64 .ptr .global .align 1 name``."""
-        self.expect(".param")
+        if (space := self.next().text) not in spaces:
+            raise self.error(f"expected {' or '.join(spaces)}, found {space!r}")
         pointer = ".ptr" in (self.peek(i) for i in range(4))
         kind, count, alignment = self._type()
         if pointer:
