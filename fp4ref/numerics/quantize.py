@@ -91,7 +91,8 @@ def quantize_blocks(
     if vec_size not in (16, 32):
         raise InputError(
             f"quantize_blocks: vec_size {vec_size}; scale vectors are 16 or 32 long. "
-            "Use 16 for NVFP4, 32 for MXFP4"
+            "Use 16 for NVFP4, 32 for MXFP4",
+            gap="block-format",
         )
     if array.ndim == 0 or array.shape[-1] % vec_size:
         raise InputError(

@@ -221,7 +221,8 @@ def _unknown(each: Instruction) -> Unknown | PtxError:
     base = base_name(each.opcode)
     what = f"form of {base}" if base in ENTRIES else "instruction"
     return PtxError(
-        f"PTX line {each.line}: {each.opcode} is no {what} of PTX 9.0 for sm_100"
+        f"PTX line {each.line}: {each.opcode} is no {what} that PTX 9.0 has "
+        "for sm_100; modifiers come in PTX's order"
     )
 
 
