@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -10,17 +11,23 @@ from typing import Any
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 import fp4ref
 from fp4ref import BlockScaled
+from fp4ref.cli import app
 from fp4ref.cutlass.examples import find_example
 from fp4ref.errors import InputError, NotModelled
 from fp4ref.gaps import GAPS, covering
 from fp4ref.gemm.config import GemmConfig
 from fp4ref.hardware.instr_descriptor import InstrDescriptor, UnscaledInstrDescriptor
+from fp4ref.hardware.machine import Machine
+from fp4ref.hardware.schedule import make_schedule
 from fp4ref.hardware.smem import SmemDescriptor
 from fp4ref.numerics import quantize_blocks
-from fp4ref.ptx import parse
+from fp4ref.ptx import Program, parse
+from fp4ref.ptx.loader import load
+from fp4ref.ptx.registry import translate
 from fp4ref.walk import make_config
 
 ROOT = Path(__file__).parents[1]
@@ -251,6 +258,17 @@ TRIES: dict[str, list[Callable[[], Any]]] = {
         lambda: parse(f"{PTX}64 .global .texref a;"),
     ],
     "ptx-vector-registers": [lambda: parse(f"{KERNEL} .reg .v2 .b32 a; }}")],
+    "ptx-special-register": [
+        lambda name=name: translate(
+            load(
+                Machine(1, make_schedule("eager")),
+                Program.of(parse(f"{KERNEL} mov.u32 %r1, {name}; }}")),
+                b"",
+                (32, 1, 1),
+            )
+        )
+        for name in ("%clock", "%globaltimer_lo", "%pm3", "%envreg31", "%gridid")
+    ],
     "ptx-constant-expression": [
         lambda text=text: parse(
             f"{PTX}64 .shared .b8 s[9]; .entry k() {{ .reg .b32 %r<9>; {text} }}"
@@ -279,6 +297,15 @@ def test_it_is_refused_and_the_error_names_the_row(
         attempt()
     assert caught.value.gap == id
     assert re.search(rf"(?i)gap: {id} \(`fp4ref fidelity --gaps`", str(caught.value))
+
+
+def test_the_command_line_prints_the_whole_list() -> None:
+    for arguments in (["fidelity"], ["fidelity", "--gaps"]):
+        said = CliRunner().invoke(app, arguments, env={"COLUMNS": "200"})
+        assert said.exit_code == 0
+        assert all(gap.id in said.stdout.split() for gap in GAPS)
+    rows = json.loads(CliRunner().invoke(app, ["fidelity", "--gaps", "--json"]).stdout)
+    assert [row["id"] for row in rows] == [gap.id for gap in GAPS]
 
 
 def test_the_third_packing_is_named_where_the_orders_are() -> None:
