@@ -7,7 +7,8 @@ from pathlib import Path
 
 from wording import plain, row, stacked_table
 
-from fp4ref.fidelity import NOT_MODELLED, RULES, Rule, select, shares
+from fp4ref.fidelity import RULES, Rule, select, shares
+from fp4ref.gaps import GAPS
 
 README = Path(__file__).parents[1] / "README.md"
 
@@ -74,8 +75,8 @@ def _code(text: str) -> str:
 
 
 def _gaps() -> str:
-    lines = [row("operation", "what", "its use"), row("---", "---", "---")]
-    for gap in NOT_MODELLED:
+    lines = [row("gap", "operation", "what", "its use"), row(*["---"] * 4)]
+    for gap in GAPS:
         use = "refused by name" if gap.refused else "goes unseen"
-        lines.append(row(plain(gap.operation), plain(gap.what), use))
+        lines.append(row(gap.id, plain(gap.operation), plain(gap.what), use))
     return "\n".join(lines)

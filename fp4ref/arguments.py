@@ -87,9 +87,19 @@ def require_number(value: object, name: str) -> float:
 
 
 def require_choice(
-    value: object, name: str, choices: Collection[Choice], remedy: str = ""
+    value: object,
+    name: str,
+    choices: Collection[Choice],
+    remedy: str = "",
+    *,
+    gap: str = "",
 ) -> Choice:
     """Return the one of `choices` that equals `value`.
+
+    Parameters
+    ----------
+    gap
+        If others have more choices: id of the row in the list of gaps.
 
     Raises
     ------
@@ -103,7 +113,9 @@ def require_choice(
     known = ", ".join(
         str(choice) if isinstance(choice, Enum) else repr(choice) for choice in choices
     )
-    raise InputError(f"{name}: {_short(value)}; take {known}{remedy and '. '}{remedy}")
+    raise InputError(
+        f"{name}: {_short(value)}; take {known}{remedy and '. '}{remedy}", gap=gap
+    )
 
 
 def require_instance(value: object, name: str, kind: type[T], remedy: str) -> T:

@@ -168,7 +168,14 @@ class BlockScaled:
             As for the class, or the convention or nibble order is not one of the two.
         """
         data = require_codes(packed, "packed")
-        require_choice(nibble_order, "nibble_order", ("low_first", "high_first"))
+        require_choice(
+            nibble_order,
+            "nibble_order",
+            ("low_first", "high_first"),
+            "The third order in use, 'split' (GGML: nibbles half a block apart), is "
+            "not read here; unpack it to codes first",
+            gap="packing",
+        )
         if nibble_order == "high_first":
             data = (data << np.uint8(4)) | (data >> np.uint8(4))
         matrix = cls(unpack_e2m1(data), scales, format, scale_format)
@@ -283,7 +290,7 @@ def quantize(
     NonFiniteWarning
         `x` holds NaN or Inf.
     """
-    require_choice(recipe, "recipe", RECIPES)
+    require_choice(recipe, "recipe", RECIPES, gap="recipe")
     format = _require_format(format)
     chosen = _choose_scale_format(format, scale_format)
     vec_size, _ = FORMATS[format]
@@ -394,7 +401,7 @@ def _require_format(format: str | None) -> str:
             "no format given; a scale byte does not tell it: 0x38 is 1.0 as UE4M3 and "
             f"2^-71 as UE8M0. Pass format={' or '.join(map(repr, FORMATS))}"
         )
-    return require_choice(format, "format", tuple(FORMATS))
+    return require_choice(format, "format", tuple(FORMATS), gap="block-format")
 
 
 def _choose_scale_format(

@@ -9,7 +9,7 @@ import inspect
 import json
 import sys
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -41,6 +41,7 @@ from fp4ref.frames import (
     resolve,
     show,
 )
+from fp4ref.gaps import GAPS
 from fp4ref.trace import FILE_SUFFIX, Trace
 from fp4ref.viz import play
 from fp4ref.walk import (
@@ -495,25 +496,49 @@ def _in_words(value: Any) -> str:
 
 
 @app.command("fidelity")
-def fidelity_command(as_json: Json = False) -> None:
-    """Say on what each modelled rule rests."""
+def fidelity_command(
+    gaps: Annotated[
+        bool, typer.Option("--gaps", help="Only the list of what is not modelled.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Say on what each modelled rule rests, and what is not modelled."""
     rules = fidelity_table.RULES
     if as_json:
-        _print_json([r.to_dict() for r in rules])
+        _print_json([r.to_dict() for r in (GAPS if gaps else rules)])
         return
-    table = Table(box=None)
-    for column in ("operation", "rule", "evidence", "source"):
-        table.add_column(column)
-    for r in rules:
-        why = f"{r.evidence.value}; without it, {r.killed_by}" * bool(r.killed_by)
-        table.add_row(r.operation, r.rule, why or r.evidence.value, r.source)
     console = Console()
+    if not gaps:
+        rows = [(r.operation, r.rule, _why(r), r.source) for r in rules]
+        _print_table(console, ("operation", "rule", "evidence", "source"), rows)
+        for evidence, share in fidelity_table.shares().items():
+            console.print(f"{share:6.1%}  {evidence.value}", highlight=False)
+        console.print(
+            "--json also gives each row's test, and the change of the code that it sees"
+        )
+        console.print("\nNot modelled:")
+    use = {True: "refused by name", False: "goes unseen"}
+    rows = [(g.id, g.operation, g.what, use[g.refused]) for g in GAPS]
+    _print_table(console, ("gap", "operation", "what", "its use"), rows)
+
+
+def _why(rule: fidelity_table.Rule) -> str:
+    """Say on what a rule rests."""
+    if not rule.killed_by:
+        return rule.evidence.value
+    return f"{rule.evidence.value}; without it, {rule.killed_by}"
+
+
+def _print_table(
+    console: Console, headings: Sequence[str], rows: Iterable[Sequence[str]]
+) -> None:
+    """Print a table without lines."""
+    table = Table(box=None)
+    for heading in headings:
+        table.add_column(heading, no_wrap=heading == "gap")
+    for cells in rows:
+        table.add_row(*cells)
     console.print(table, highlight=False, markup=False)
-    for evidence, share in fidelity_table.shares().items():
-        console.print(f"{share:6.1%}  {evidence.value}", highlight=False)
-    console.print(
-        "--json also gives each row's test, and the change of the code that it sees"
-    )
 
 
 if __name__ == "__main__":

@@ -8,13 +8,26 @@ its children are for the caller of the library.
 
 from __future__ import annotations
 
+_LISTED = " (`fp4ref fidelity --gaps` lists what is not modelled)"
+
 
 class Fp4refError(Exception):
     """Root of every error that fp4ref raises on purpose."""
 
 
 class InputError(Fp4refError, ValueError):
-    """The caller passed a shape, dtype, file or option that cannot be used."""
+    """The caller passed a shape, dtype, file or option that cannot be used.
+
+    Parameters
+    ----------
+    gap
+        If others have such an option: id of its row in the list that
+        ``fp4ref fidelity --gaps`` prints.
+    """
+
+    def __init__(self, what: str = "", *, gap: str = "") -> None:
+        self.gap = gap
+        super().__init__(what + (f". Gap: {gap}{_LISTED}" if gap else ""))
 
 
 class ConfigError(InputError):
@@ -83,7 +96,21 @@ class HardwareFault(Fp4refError):
 
 
 class NotModelled(HardwareFault):
-    """The instruction or option exists, but this machine does not model it."""
+    """The instruction or option exists, but this machine does not model it.
+
+    Parameters
+    ----------
+    gap
+        Id of its row in the list that ``fp4ref fidelity --gaps`` prints; of several,
+        with commas between.
+    """
+
+    def __init__(self, what: str, *, gap: str, **said: str) -> None:
+        self.gap = gap
+        super().__init__(what, **said)
+
+    def __str__(self) -> str:
+        return f"{super().__str__()}\n  gap: {self.gap}{_LISTED}"
 
 
 class MisalignedAddress(HardwareFault):

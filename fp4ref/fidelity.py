@@ -82,21 +82,6 @@ class Rule:
         return asdict(self) | {"evidence": self.evidence.value}
 
 
-@dataclass(frozen=True, slots=True)
-class Gap:
-    """Something that exists on the hardware and not here.
-
-    Attributes
-    ----------
-    refused
-        Whether its use is refused by name; if not, it goes unseen.
-    """
-
-    operation: str
-    what: str
-    refused: bool = True
-
-
 def _read_rules() -> tuple[Rule, ...]:
     text = files("fp4ref").joinpath("data", "fidelity.toml").read_text("utf-8")
     table = tomllib.loads(text)
@@ -110,32 +95,6 @@ def _read_rules() -> tuple[Rule, ...]:
 
 
 RULES: tuple[Rule, ...] = _read_rules()
-
-NOT_MODELLED: tuple[Gap, ...] = (
-    Gap("tcgen05 cta_group::2", "pairs of CTAs, M = 256"),
-    Gap("tcgen05.mma", "kind::tf32, kind::i8, kind::mxf8f6f4, .ws, A from TMEM"),
-    Gap("tcgen05.mma", "sparsity, M other than 128, K = 96 of sm_103a"),
-    Gap("tcgen05.mma, kind::f16 and kind::f8f6f4", "D in FP16, MN-major operands"),
-    Gap("tcgen05.mma, kind::f16 and kind::f8f6f4", "6- and 4-bit elements"),
-    Gap("tcgen05.mma, kind::f16 and kind::f8f6f4", "disable-output-lane, scale-input"),
-    Gap("tcgen05.fence", "a missing before_ or after_thread_sync", False),
-    Gap("mbarrier", "the word of a live barrier: on Hopper ld.shared misses it", False),
-    Gap("cp.async", "groups, sources shorter than their targets, cache policies"),
-    Gap("tcgen05.cp", "shapes other than 32x128b.warpx4, decompression"),
-    Gap("tcgen05.ld, st", "16-lane accesses that start at other lanes than 0, 16"),
-    Gap("tcgen05.shift", "all forms"),
-    Gap("matrix descriptor", "base offset, absolute leading dimension"),
-    Gap("matrix descriptor", "128-byte swizzle with 32-byte atoms"),
-    Gap("cp.async.bulk.tensor", "im2col, gather, scatter, reduction"),
-    Gap("cp.async.bulk.tensor", "interleave, element strides, padded U4 and U6"),
-    Gap("cp.async.bulk.tensor", "swizzled rows that are shorter than the span"),
-    Gap("CUtensorMap", "im2col maps and swizzle atoms other than 16 bytes"),
-    Gap("clusterlaunchcontrol", "multicast of an answer to the cluster"),
-    Gap("proxy fences", "generic writes of global memory before an async read", False),
-    Gap("generic reads", "a generic read before an async overwrite", False),
-    Gap("time", "latencies, bandwidth, caches, L2 promotion, cache hints", False),
-    Gap("TMEM", "two CTAs on one SM that share it", False),
-)
 
 
 def select(

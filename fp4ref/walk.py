@@ -443,7 +443,9 @@ def make_config(output: str, example: str | None = None) -> GemmConfig:
     if example == "72b":
         return GemmConfig.example_72b(alpha=None)
     if example is not None:
-        raise InputError(f"example {example!r}: known is 72b")
+        raise InputError(f"example {example!r}: known is 72b", gap="cutlass-examples")
     if output not in outputs:
-        raise InputError(f"output {output!r}: say one of {', '.join(outputs)}")
+        raise InputError(
+            f"output {output!r}: say one of {', '.join(outputs)}", gap="gemm-output"
+        )
     return outputs[output]

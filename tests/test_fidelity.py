@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from mutate import changed_source
 
-from fp4ref.fidelity import NOT_MODELLED, RULES, Evidence, Rule, select, shares
+from fp4ref.fidelity import RULES, Evidence, Rule, select, shares
 from fp4ref.hardware.advisory import Advisory
 
 ROOT = Path(__file__).parents[1]
@@ -159,15 +159,6 @@ def test_select_filters_by_both():
     for rule in select(operation="mbarrier", evidence=Evidence.ASSUMED):
         assert "mbarrier" in rule.operation
         assert rule.evidence is Evidence.ASSUMED
-
-
-def test_gaps_are_named():
-    assert len({(r.operation, r.what) for r in NOT_MODELLED}) == len(NOT_MODELLED)
-    operations = {r.operation for r in NOT_MODELLED}
-    for word in ("cta_group::2", "tcgen05.cp", "tcgen05.shift", "im2col"):
-        assert any(
-            word in o or any(word in r.what for r in NOT_MODELLED) for o in operations
-        )
 
 
 def test_every_advisory_has_one_rule() -> None:

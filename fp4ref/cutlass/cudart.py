@@ -206,6 +206,7 @@ class Runtime:
                     rule="the stand-in CUDA runtime has the calls that the known "
                     "examples make",
                     remedy="use another example",
+                    gap="cuda-runtime",
                 )
         return Status.SUCCESS, b""
 
@@ -279,6 +280,7 @@ class Runtime:
                 who="host program",
                 rule="this machine has swizzles with 16-byte atoms (0 to 3) and data "
                 f"types 0 to {max(DataType)}",
+                gap="tensor-map-kinds",
             )
         made = TensorMap(
             DataType(data_type),

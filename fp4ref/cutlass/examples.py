@@ -147,7 +147,10 @@ def find_example(name: str) -> Example:
         There is none of this name; the message lists them.
     """
     if name not in EXAMPLES:
-        raise InputError(f"no CUTLASS example {name!r}; known: {', '.join(EXAMPLES)}")
+        raise InputError(
+            f"no CUTLASS example {name!r}; known: {', '.join(EXAMPLES)}",
+            gap="cutlass-examples",
+        )
     return EXAMPLES[name]
 
 

@@ -84,6 +84,7 @@ def check_symbols(program: Path, library: Path) -> None:
             who=program.name,
             rule="the stand-in CUDA runtime has the calls that the known examples make",
             remedy="use another program",
+            gap="cuda-runtime",
         )
 
 

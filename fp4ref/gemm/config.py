@@ -83,6 +83,17 @@ _SWIZZLE: dict[int, SwizzleMode] = {
 """Swizzle of an epilogue subtile by the bytes of its row."""
 
 
+_GAPS = {
+    "tile_n": "gemm-tile",
+    "d_format": "gemm-output",
+    "c_format": "gemm-output",
+    "activation": "gemm-activation",
+    "scheduler": "gemm-scheduler",
+    "raster": "gemm-scheduler",
+}
+"""Choices that other kernels have more of, and their rows in the list of gaps."""
+
+
 @dataclass(frozen=True)
 class GemmConfig:
     """What is compiled into the kernel.
@@ -173,7 +184,10 @@ class GemmConfig:
         for name, value, legal in choices:
             if type(value) not in {type(v) for v in legal} or value not in legal:
                 words = ", ".join(str(v) for v in legal)
-                raise ConfigError(f"{name}={value!r}: this kernel takes one of {words}")
+                raise ConfigError(
+                    f"{name}={value!r}: this kernel takes one of {words}",
+                    gap=_GAPS.get(name, ""),
+                )
         self._check_stages()
         self._check_numbers()
         if self.beta != 0 and self.c_format is None:

@@ -240,7 +240,8 @@ def _sizes(a: BlockScaled, b: BlockScaled) -> tuple[int, int, int, int]:
         if q.vec_size != SF_VEC_SIZE:
             raise InputError(
                 f"{name} has one scale for {q.vec_size} elements; this kernel takes "
-                f"{SF_VEC_SIZE} (format 'nvfp4')"
+                f"{SF_VEC_SIZE} (format 'nvfp4')",
+                gap="gemm-operands",
             )
         if q.codes.ndim not in (2, 3):
             raise InputError(

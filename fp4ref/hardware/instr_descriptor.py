@@ -124,6 +124,7 @@ class InstrDescriptor:
                 f"{fields}: sparsity {word >> 2 & 1}, K size {word >> 31}, M {m}",
                 rule="this machine has dense K=64 MMAs with M=128 and cta_group::1",
                 remedy="use M=128 without sparsity",
+                gap="mma-sparse" if word >> 2 & 1 else "mma-shape",
             )
         return cls(
             m,
@@ -217,10 +218,12 @@ class UnscaledInstrDescriptor:
         m, n = (word >> 24 & 31) << 4, (word >> 17 & 63) << 3
         d_type = word >> 4 & 3
         if word & 7 or d_type != 1 or m != MMA_M:
+            other = "mma-shape" if m != MMA_M else "mma-d-type"
             raise NotModelled(
                 f"{fields}: sparsity {word & 7}, D type {_D_TYPES[d_type]}, M {m}",
                 rule="this machine has dense MMAs with M=128 and D in float32",
                 remedy="use M=128 and float32 accumulators without sparsity",
+                gap="mma-sparse" if word & 7 else other,
             )
         if not 16 <= n <= 256 or n % 16:
             raise DescriptorFault(
@@ -232,6 +235,7 @@ class UnscaledInstrDescriptor:
             raise NotModelled(
                 f"{fields}: MN-major operands (transpose bits {word >> 15 & 3})",
                 rule="this machine has K-major operands",
+                gap="mma-mn-major",
                 remedy="store both operands with K contiguous",
             )
         if min(a_format.bits, b_format.bits) < 8:
@@ -239,6 +243,7 @@ class UnscaledInstrDescriptor:
                 f"{fields}: {a_format.name} and {b_format.name}",
                 rule="6- and 4-bit elements lie padded in shared memory, 16 in 16 B",
                 remedy="use 8-bit elements, or kind::mxf4nvf4 for E2M1",
+                gap="mma-narrow-elements",
             )
         negate_a, negate_b = bool(word >> 13 & 1), bool(word >> 14 & 1)
         return cls(kind, m, n, a_format, b_format, negate_a, negate_b)

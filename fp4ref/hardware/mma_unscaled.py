@@ -69,6 +69,7 @@ def mma(
             who=warp.who,
             rule="this machine writes all 128 lanes of D",
             remedy="pass a vector of zeros",
+            gap="mma-disable-output-lane",
         )
     i = UnscaledInstrDescriptor.decode(idesc, kind)
     a, b = SmemDescriptor.decode(a_desc), SmemDescriptor.decode(b_desc)

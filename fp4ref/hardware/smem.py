@@ -264,12 +264,26 @@ class SmemDescriptor:
                 rule="codes are 0 none, 2 128B, 4 64B, 6 32B (1: 32-byte atom)",
                 remedy="use the sm_100 codes; Hopper's differ",
             )
-        if code == 1 or (word >> 49) & 7 or (word >> 52) & 1:
+        if code == 1:
             raise NotModelled(
-                f"descriptor {word:#018x}: base offset, absolute leading dimension or "
-                "32-byte-atom swizzle",
+                f"descriptor {word:#018x}: the 128-byte swizzle with 32-byte atoms",
+                rule="swizzles move chunks of 16 bytes here",
+                remedy="use code 2",
+                gap="descriptor-32-byte-atom",
+            )
+        if (word >> 49) & 7:
+            raise NotModelled(
+                f"descriptor {word:#018x}: base offset {(word >> 49) & 7}",
                 rule="patterns start on their own alignment here",
                 remedy="align the tile to its swizzle pattern",
+                gap="descriptor-base-offset",
+            )
+        if (word >> 52) & 1:
+            raise NotModelled(
+                f"descriptor {word:#018x}: the absolute leading dimension",
+                rule="the leading-dimension field is an offset here",
+                remedy="clear bit 52",
+                gap="descriptor-absolute-stride",
             )
         return cls(
             (word & 0x3FFF) << 4,

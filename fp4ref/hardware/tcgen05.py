@@ -105,6 +105,7 @@ def check_cta_group(warp: Warp, cta_group: int, what: str) -> None:
             f"{what}.cta_group::{cta_group}",
             who=warp.who,
             remedy="use cta_group::1",
+            gap="cta-pair",
         )
 
 
@@ -131,6 +132,7 @@ def cp(
             f"tcgen05.cp.{shape} with the {desc.swizzle.name} layout",
             who=warp.who,
             remedy="copy scale factors with 32x128b.warpx4 from unswizzled rows",
+            gap="tcgen05-cp-shapes",
         )
     lane, column = lane_column(taddr & ~SF_ID_MASK)
     if lane:
@@ -296,6 +298,7 @@ def _check_scales(warp: Warp, i: InstrDescriptor, kind: str, scale_vec: str) -> 
             f"tcgen05.mma.kind::{kind}.block_scale",
             who=warp.who,
             remedy="use mxf4nvf4 or mxf4",
+            gap="mma-kinds",
         )
     if scale_vec not in legal:
         raise DescriptorFault(
@@ -350,15 +353,25 @@ def tile_range(warp: Warp, desc: SmemDescriptor, rows: int, row_nbytes: int) -> 
         pitch, row = 16, (row_nbytes // 16 - 1) * desc.leading_nbytes + 16
     else:
         pitch = row = desc.swizzle.span
-        into_row = start % desc.swizzle.alignment
+        into_row = start % row
+        what = f"a {desc.swizzle.name} tile of {row_nbytes}-byte rows at {start:#x}"
         if into_row + row_nbytes > row:
             raise DescriptorFault(
-                f"a {desc.swizzle.name} tile of {row_nbytes}-byte rows at {start:#x}",
+                what,
                 who=warp.who,
                 where=warp.smem.describe(start),
-                rule=f"with base offset 0 the pattern starts on "
-                f"{desc.swizzle.alignment} bytes, and a row stays inside its {row}",
+                rule=f"a row stays inside its {row} bytes",
                 remedy="align the stage; advance along K inside the row only",
+            )
+        if at := start % desc.swizzle.alignment // row:
+            raise NotModelled(
+                f"{what} starts at row {at} of the swizzle pattern",
+                who=warp.who,
+                where=warp.smem.describe(start),
+                rule=f"the pattern starts on {desc.swizzle.alignment} bytes; a tile "
+                "that means to start there and does not is read wrong",
+                remedy=f"align the stage to {desc.swizzle.alignment} bytes",
+                gap="descriptor-row-start",
             )
         start -= into_row
     last_group, last_row = divmod(rows - 1, 8)

@@ -51,6 +51,7 @@ def _check(warp: Warp, m: TensorMap, coords: Sequence[int], smem: int) -> None:
             f"strides {m.element_strides}",
             who=warp.who,
             remedy="use a dense tile with element strides of 1",
+            gap="tma-element-layout",
         )
     if m.swizzle is not SwizzleMode.NONE and m.box_row_nbytes != m.swizzle.span:
         raise NotModelled(
@@ -58,6 +59,7 @@ def _check(warp: Warp, m: TensorMap, coords: Sequence[int], smem: int) -> None:
             "swizzle",
             who=warp.who,
             remedy="make a box row as long as the swizzle span",
+            gap="tma-short-rows",
         )
     if len(coords) != m.rank:
         raise TmaFault(

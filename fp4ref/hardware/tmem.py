@@ -223,10 +223,11 @@ def _access(
 ) -> tuple[Cells, Cells, list[Range]]:
     """Check one ld or st; return lanes, columns and the blocks they fill."""
     if shape not in MAX_REPEAT:
-        raise NotModelled(
+        raise DescriptorFault(
             f"{name}.{shape}",
             who=warp.who,
-            remedy=f"use one of {', '.join(MAX_REPEAT)}",
+            rule=f"the shapes are {', '.join(MAX_REPEAT)} [PTX: tcgen05.ld]",
+            remedy="use one of them",
         )
     limit = MAX_REPEAT[shape]
     if repeat not in (1, 2, 4, 8, 16, 32, 64, 128) or repeat > limit:
@@ -255,6 +256,7 @@ def _access(
             where=f"taddr {taddr:#010x}",
             rule="accesses start at a multiple of 16 lanes here",
             remedy="start at the quarter's lane 0 or 16",
+            gap="tmem-lanes",
         )
     if sum(count for _, count in runs) * (bottom - top + 1) != lanes.size:
         raise DescriptorFault(

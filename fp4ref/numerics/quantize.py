@@ -94,6 +94,7 @@ def quantize_blocks(
         "quantize_blocks vec_size",
         (16, 32),
         "Scale vectors of NVFP4 are 16 long, of MXFP4 32",
+        gap="block-format",
     )
     if array.ndim == 0 or array.shape[-1] % vec_size:
         raise InputError(

@@ -71,7 +71,7 @@ def _operations(what: str, kind: str) -> dict[str, Operation]:
         "cas": lambda old, b, c: c if old == b else old,
     }
     if kind not in _TYPES[what]:
-        raise Unknown
+        raise Unknown("ptx-atomics")
     if kind == "f32":
         return _FLOAT_ADD
     return dict.fromkeys(("global", "shared"), functions[what])

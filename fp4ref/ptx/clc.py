@@ -34,6 +34,7 @@ def try_cancel(context: LaunchContext, each: Instruction, form: Form) -> Action:
                 who=state.warp.who,
                 where=state.at,
                 remedy="launch clusters of one CTA",
+                gap="clc-multicast",
             )
         clc.try_cancel(
             state.warp,

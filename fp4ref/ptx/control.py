@@ -62,7 +62,7 @@ def call(context: LaunchContext, each: Instruction, form: Form) -> Action:
     names = [a.name for a in arguments.items if isinstance(a, Symbol)]
     called = name.name if isinstance(name, Symbol) else ""
     if called not in ("__assertfail", "vprintf") or len(names) < 2:
-        raise Unknown
+        raise Unknown("ptx-call")
 
     def fail(state: WarpState) -> None:
         lane = state.first_lane

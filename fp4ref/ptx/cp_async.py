@@ -10,7 +10,7 @@ from fp4ref.ptx.operands import address_reader
 from fp4ref.ptx.registry import Action, Form, Unknown, instruction
 from fp4ref.ptx.spaces import shared_address
 from fp4ref.ptx.state import LaunchContext, WarpState
-from fp4ref.ptx.syntax import Immediate, Instruction
+from fp4ref.ptx.syntax import Immediate, Instruction, PtxError
 
 _SIZES = {"ca": (4, 8, 16), "cg": (16,)}
 
@@ -26,10 +26,10 @@ def copy(context: LaunchContext, each: Instruction, form: Form) -> Action:
     """Build ``cp.async``; cache and prefetch hints change no value."""
     size = each.operands[2]
     if len(each.operands) != 3 or not isinstance(size, Immediate):
-        raise Unknown
+        raise Unknown("ptx-cp-async")
     nbytes = size.value
     if nbytes not in _SIZES[form["cache"]]:
-        raise Unknown
+        raise PtxError(f"PTX line {each.line}: {each.opcode} of {nbytes} bytes")
     target, source = (address_reader(context, o, each) for o in each.operands[:2])
 
     def act(state: WarpState) -> None:

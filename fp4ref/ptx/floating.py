@@ -17,7 +17,7 @@ from fp4ref.numerics import fma_f32
 from fp4ref.numerics.arithmetic import add_round_to_odd
 from fp4ref.ptx.approximate import ex2_approx_ftz, rcp_approx_ftz, tanh_approx
 from fp4ref.ptx.elementwise import elementwise
-from fp4ref.ptx.registry import Action, Form, instruction
+from fp4ref.ptx.registry import Action, Form, Unknown, instruction
 from fp4ref.ptx.state import Lanes, LaunchContext
 from fp4ref.ptx.syntax import Instruction
 
@@ -135,9 +135,11 @@ def arithmetic(context: LaunchContext, each: Instruction, form: Form) -> Action:
     return elementwise(context, each, function, "f32")
 
 
-@instruction("min", "max", form="(?P<ftz>.ftz)?(?P<nan>.NaN)?.f32", operands=3)
+@instruction("min", "max", form="(?P<ftz>.ftz)?(?P<nan>.NaN)?.f32", operands=(3, 4))
 def min_max(context: LaunchContext, each: Instruction, form: Form) -> Action:
     """Build min / max: with ``.NaN`` a NaN wins, without it loses; -0 < +0."""
+    if len(each.operands) == 4:
+        raise Unknown("ptx-float-bits")
     larger = form["name"] == "max"
     # NumPy's maximum keeps a NaN, its fmax drops it; neither orders -0 and +0.
     keeping, dropping = (np.maximum, np.fmax) if larger else (np.minimum, np.fmin)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from fp4ref.hardware.sm import elect_sync
 from fp4ref.ptx.operands import reader, writer
-from fp4ref.ptx.registry import Action, Form, Unknown, instruction
+from fp4ref.ptx.registry import Action, Form, instruction
 from fp4ref.ptx.state import (
     FULL,
     LANES,
@@ -23,7 +23,7 @@ from fp4ref.ptx.state import (
     lanes_to_mask,
     mask_to_lanes,
 )
-from fp4ref.ptx.syntax import Instruction, Pair, Register
+from fp4ref.ptx.syntax import Instruction, Pair, PtxError, Register
 
 _LANE = np.arange(LANES)
 
@@ -155,7 +155,7 @@ def match(context: LaunchContext, each: Instruction, form: Form) -> Action:
     every = form["name"] == "match.all.sync"
     target = each.operands[0]
     if isinstance(target, Pair) and not every:
-        raise Unknown
+        raise PtxError(f"PTX line {each.line}: {each.opcode} with a second result")
     first, second = (
         (target.first, target.second) if isinstance(target, Pair) else (target, None)
     )
@@ -227,7 +227,7 @@ def elect(context: LaunchContext, each: Instruction, form: Form) -> Action:
     """Build ``elect.sync``: the lowest lane of the mask is elected."""
     target = each.operands[0]
     if not isinstance(target, Pair):
-        raise Unknown
+        raise PtxError(f"PTX line {each.line}: {each.opcode} needs lane|predicate")
     put_lane = writer(context, target.first, "b32", each)
     put = writer(context, target.second, "pred", each)
     members = reader(context, each.operands[1], "u32", each)

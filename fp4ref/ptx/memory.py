@@ -40,15 +40,17 @@ _VECTOR = "(.v(?P<count>2|4|8))?.(?P<kind>[bsu](8|16|32|64)|f32|f64|b128)"
 _SHARED = "shared(::cta|::cluster)?"
 
 
-def _width(form: Form, space: str) -> tuple[str, int, int]:
+def _width(each: Instruction, form: Form, space: str) -> tuple[str, int, int]:
     """Return element type, elements, and bytes of one lane's access."""
     kind, count = form["kind"], int(form["count"] or 1)
     nbytes = count * TYPE_NBYTES[kind]
-    # 256 bits are for global memory, and v8 for nothing else.
-    if nbytes > 32 or (nbytes > 16 and space != "global"):
-        raise Unknown
-    if count == 8 and nbytes != 32:
-        raise Unknown
+    if nbytes > 32 or (nbytes > 16 and space not in ("global", "generic")):
+        raise PtxError(
+            f"PTX line {each.line}: {each.opcode} moves {nbytes} bytes; a lane moves "
+            "16, or 32 of global memory"
+        )
+    if (count == 8 and nbytes != 32) or (nbytes == 32 and space == "generic"):
+        raise Unknown("ptx-ld-st")
     return kind, count, nbytes
 
 
@@ -62,7 +64,7 @@ def _width(form: Form, space: str) -> tuple[str, int, int]:
 def load(context: LaunchContext, each: Instruction, form: Form) -> Action:
     """Build ``ld`` from any state space, scalar or vector."""
     space = form["space"].split("::")[0] or "generic"
-    kind, count, nbytes = _width(form, space)
+    kind, count, nbytes = _width(each, form, space)
     items = items_of(each.operands[0])
     if len(items) != count:
         raise PtxError(
@@ -134,7 +136,7 @@ def _read(
 def store(context: LaunchContext, each: Instruction, form: Form) -> Action:
     """Build ``st`` to any state space, scalar or vector."""
     space = form["space"].split("::")[0] or "generic"
-    kind, count, nbytes = _width(form, space)
+    kind, count, nbytes = _width(each, form, space)
     items = items_of(each.operands[1])
     if len(items) != count:
         raise PtxError(f"PTX line {each.line}: {each.opcode} has {len(items)} sources")
@@ -201,7 +203,7 @@ def _store_argument(
     """Build a store to a call's argument, which is kept for the call."""
     found = _argument(context, each.operands[0], "param")
     if found is None:
-        raise Unknown
+        raise PtxError(f"PTX line {each.line}: {each.opcode} to no argument of a call")
     name, offset = found
 
     def act(state: WarpState) -> None:

@@ -15,7 +15,7 @@ from fp4ref.ptx.syntax import Address, Instruction, Vector
 @instruction(
     "tcgen05.mma",
     form=".cta_group::1.kind::(?P<kind>f16|f8f6f4)(.collector::a::(fill|discard))?",
-    operands=(5, 6),
+    operands=(5, 6, 7),
     writes=0,
     strict=True,
 )
@@ -26,8 +26,9 @@ def mma(context: LaunchContext, each: Instruction, form: Form) -> Action:
     zeros. A from TMEM and ``scale-input-d`` are refused here.
     """
     lanes = each.operands[4] if len(each.operands) == 6 else Vector(())
-    if isinstance(each.operands[1], Address) or not isinstance(lanes, Vector):
-        raise Unknown
+    scales_d = len(each.operands) == 7 or not isinstance(lanes, Vector)
+    if isinstance(each.operands[1], Address) or scales_d:
+        raise Unknown("mma-a-in-tmem")
     d = address_reader(context, each.operands[0], each)
     a, b = (reader(context, each.operands[i], "u64", each) for i in (1, 2))
     idesc = reader(context, each.operands[3], "u32", each)

@@ -20,7 +20,14 @@ from fp4ref.ptx.state import (
     dtype_of,
     lanes_to_mask,
 )
-from fp4ref.ptx.syntax import TYPE_NBYTES, Instruction, Pair, Register, Vector
+from fp4ref.ptx.syntax import (
+    TYPE_NBYTES,
+    Instruction,
+    Pair,
+    PtxError,
+    Register,
+    Vector,
+)
 from fp4ref.ptx.taint import Undefined, follow
 
 VALUE = "[bsu](16|32|64)|f32|f64"
@@ -49,17 +56,17 @@ def move(context: LaunchContext, each: Instruction, form: Form) -> Action:
     return act
 
 
-def _pieces(kind: str, count: int) -> str:
+def _pieces(each: Instruction, kind: str, count: int) -> str:
     bits = 8 * TYPE_NBYTES[kind]
-    if kind[0] != "b" or bits % max(count, 1) or bits // count not in (8, 16, 32, 64):
-        raise Unknown
+    if kind[0] != "b" or bits % count or bits // count not in (8, 16, 32, 64):
+        raise PtxError(f"PTX line {each.line}: {each.opcode} of {count} pieces")
     return f"b{bits // count}"
 
 
 def _pack(
     context: LaunchContext, each: Instruction, source: Vector, kind: str
 ) -> Action:
-    piece = _pieces(kind, len(source.items) or 3)
+    piece = _pieces(each, kind, len(source.items))
     reads = [reader(context, o, piece, each) for o in source.items]
     put = writer(context, each.operands[0], kind, each)
     target, piece_type = dtype_of(kind), dtype_of(piece)
@@ -84,7 +91,7 @@ def _pack(
 def _unpack(
     context: LaunchContext, each: Instruction, target: Vector, kind: str
 ) -> Action:
-    piece = _pieces(kind, len(target.items) or 3)
+    piece = _pieces(each, kind, len(target.items))
     read = reader(context, each.operands[1], kind, each)
     puts = [writer(context, o, piece, each) for o in target.items]
     dtype = dtype_of(piece)
@@ -151,7 +158,7 @@ def is_space(context: LaunchContext, each: Instruction, form: Form) -> Action:
     """Build ``isspacep``: whether a generic address is in a state space."""
     window = _WINDOWS[form["space"]]
     if not window:
-        raise Unknown
+        raise Unknown("ptx-address")
     read = reader(context, each.operands[1], "u64", each)
     put = writer(context, each.operands[0], "pred", each)
     return lambda s: put(s, read(s) >> np.uint64(40) == np.uint64(window >> 40))
@@ -221,7 +228,9 @@ def set_predicate(context: LaunchContext, each: Instruction, form: Form) -> Acti
     """Build ``setp``: compare, combine with a third predicate, one or two results."""
     kind, combine = form["kind"], form["combine"]
     if bool(combine) != (len(each.operands) == 4):
-        raise Unknown
+        raise PtxError(
+            f"PTX line {each.line}: {each.opcode} with {len(each.operands)} operands"
+        )
     compare = _comparison(form)
     a, b = (reader(context, o, kind, each) for o in each.operands[1:3])
     put, put_second = _pair(context, each)

@@ -1,9 +1,10 @@
 """parser: PTX text to a `Module`: variables, and entries with unique names.
 
-PTX statements end at ``;``. Braces nest and open a scope: inline assembly declares its
-own registers and labels, and the same names come back in every block. The parser gives
-each such name a scope suffix, so that what follows sees unique names. Source: PTX,
-Syntax.
+Spaces mean nothing here: a directive, a type or a modifier ends where the next dot
+begins, so ``.reg.b32 t;`` is ``.reg .b32 t;``. Statements end at ``;``. Braces nest
+and open a scope: inline assembly declares its own registers and labels, and the same
+names come back in every block. The parser gives each such name a scope suffix, so that
+what follows sees unique names. Source: PTX, Syntax.
 """
 
 from __future__ import annotations
@@ -25,6 +26,13 @@ _MAX_DEPTH = 64
 """Beyond any real file; they stop a garbled number from eating all memory."""
 
 _SKIPPED = (".pragma", ".branchtargets", ".callprototype", ".calltargets")
+_DIRECTIVES = {
+    *("maxntid", "reqntid", "minnctapersm", "maxnctapersm", "maxnreg", "noreturn"),
+    *("explicitcluster", "reqnctapercluster", "maxclusterrank", "blocksareclusters"),
+    *("abi_preserve", "abi_preserve_control"),
+}
+"""What may stand between the parameters of an entry and its body. Source: PTX,
+Performance-Tuning Directives and Cluster Dimension Directives."""
 
 
 class _Parser(StatementParser):
@@ -41,8 +49,10 @@ class _Parser(StatementParser):
                     while self.accept(","):
                         self.name()
                 case ".address_size":
-                    if self.integer() != 64:
-                        raise self.error("only 64-bit addresses are read")
+                    if (bits := self.integer()) != 64:
+                        raise self.refuse(
+                            f"addresses of {bits} bits", "ptx-address-size"
+                        )
                 case ".file":
                     index = self.integer()
                     self.module.files[index] = self.next().text.strip('"')
@@ -58,7 +68,7 @@ class _Parser(StatementParser):
                 case ".func":
                     self._function()
                 case ".global" | ".const" | ".shared":
-                    self.module.variables.append(self._variable(text[1:]))
+                    self.module.variables += self._variables(text[1:])
                 case ".pragma" | ".alias":
                     self.skip_to(";")
                 case _:
@@ -67,9 +77,9 @@ class _Parser(StatementParser):
 
     def _function(self) -> None:
         """Keep the name; a call of it is refused unless it is a known one."""
-        if self.peek() == "(":
-            self.skip_to(")")
+        self._parameters(".param", ".reg")
         self.module.externs.add(self.name())
+        self._parameters(".param", ".reg")
         if self.skip_to(";", "{") == "{":
             self.skip_braces()
 
@@ -80,6 +90,8 @@ class _Parser(StatementParser):
         kind, count, alignment = "", 1, 1
         while self.peek().startswith("."):
             text = self.next().text
+            if text in (".attribute", ".texref", ".samplerref", ".surfref"):
+                raise self.refuse(f"a variable with {text}", "ptx-variable-attribute")
             if text == ".align":
                 alignment = self.integer(1 << 20)
                 if alignment.bit_count() != 1:
@@ -94,10 +106,17 @@ class _Parser(StatementParser):
             raise self.error("a variable without a type")
         return kind, count, alignment
 
-    def _variable(self, space: str) -> Variable:
-        """``.align 16 .b8 name[n] = {...};`` after the space."""
+    def _variables(self, space: str) -> list[Variable]:
+        """``.align 16 .b8 name[n] = {...}, other;`` after the space."""
         kind, count, alignment = self._type()
+        found = [self._variable(space, kind, count, alignment)]
+        while self.more(";"):
+            found.append(self._variable(space, kind, count, alignment))
+        return found
+
+    def _variable(self, space: str, kind: str, count: int, alignment: int) -> Variable:
         name = self.name()
+        size = TYPE_NBYTES[kind]
         sized = True
         while self.accept("["):
             if self.peek() == "]":
@@ -105,30 +124,33 @@ class _Parser(StatementParser):
             else:
                 count *= self.integer()
             self.expect("]")
-        nbytes = count * TYPE_NBYTES[kind] if sized else 0
-        if nbytes > _MAX_NBYTES:
-            raise self.error(f"{name} has {nbytes} bytes")
+        nbytes = count * size if sized else 0
         data = None
         if self.accept("="):
-            data = self._initialiser(TYPE_NBYTES[kind])
+            data = self._initialiser(size)
+            nbytes = nbytes if sized else len(data)
             if len(data) > nbytes:
                 raise self.error(f"{name} has more values than elements")
             data = data.ljust(nbytes, b"\0")
-        self.expect(";")
-        return Variable(name, space, nbytes, max(alignment, TYPE_NBYTES[kind]), data)
+        if nbytes > _MAX_NBYTES:
+            raise self.error(f"{name} has {nbytes} bytes")
+        return Variable(name, space, nbytes, max(alignment, size), data)
 
     def _initialiser(self, size: int) -> bytes:
         if not self.accept("{"):
             return self._value(size)
-        data = bytearray()
-        while not self.accept("}"):
+        data = bytearray(self._value(size))
+        while self.more("}"):
             data += self._value(size)
-            if self.peek() != "}":
-                self.expect(",")
         return bytes(data)
 
     def _value(self, size: int) -> bytes:
-        value = self.literal(self.next()).value
+        token = self.next()
+        if token.text == "{" or token.kind == "name":
+            raise self.refuse(
+                "an initialiser with rows or addresses", "ptx-initialiser"
+            )
+        value = self.literal(token).value
         return (value % (1 << 8 * size)).to_bytes(size, "little")
 
     # -- entries --------------------------------------------------------------------
@@ -137,28 +159,37 @@ class _Parser(StatementParser):
         self.entry = entry = Entry(self.name())
         if entry.name in self.module.entries:
             raise self.error(f"entry {entry.name} is defined twice")
-        if self.accept("("):
-            while not self.accept(")"):
-                self.expect(".param")
-                entry.params.append(self._parameter())
-                if self.peek() != ")":
-                    self.expect(",")
+        entry.params = self._parameters(".param")
         while not self.accept("{"):
-            directive = self.name()
-            if not directive.startswith("."):
+            directive = self.next().text
+            if directive == ".pragma":
+                self.skip_to(";")
+                continue
+            if directive[1:] not in _DIRECTIVES:
                 raise self.error(f"unexpected {directive!r} before the entry's body")
             values = []
-            while not self.peek().startswith(".") and self.peek() != "{":
+            if self.peek() != "{" and not self.peek().startswith("."):
                 values.append(self.integer())
-                self.accept(",")
+                while self.accept(","):
+                    values.append(self.integer())
             entry.directives[directive[1:]] = tuple(values)
         self.scopes = [{}]
         self._body(entry)
         self.module.entries[entry.name] = entry
 
-    def _parameter(self) -> Variable:
+    def _parameters(self, *spaces: str) -> list[Variable]:
+        """``(.param .u64 a, .param .u64 b)``, or nothing."""
+        if not self.accept("(") or self.accept(")"):
+            return []
+        found = [self._parameter(spaces)]
+        while self.more(")"):
+            found.append(self._parameter(spaces))
+        return found
+
+    def _parameter(self, spaces: tuple[str, ...]) -> Variable:
         """``.param .u64 .ptr .global .align 1 name``."""
-        at = self.at
+        if (space := self.next().text) not in spaces:
+            raise self.error(f"expected {' or '.join(spaces)}, found {space!r}")
         pointer = ".ptr" in (self.peek(i) for i in range(4))
         kind, count, alignment = self._type()
         if pointer:
@@ -168,7 +199,6 @@ class _Parser(StatementParser):
         if self.accept("["):
             count *= self.integer(1 << 16)
             self.expect("]")
-        assert self.at > at
         size = TYPE_NBYTES[kind]
         return Variable(name, "param", count * size, max(alignment, size))
 
@@ -181,18 +211,10 @@ class _Parser(StatementParser):
                 self._open_scope()
             elif text == "}":
                 self.scopes.pop()
-            elif text == ";":
-                continue
             elif text == ".reg":
                 self._registers(entry)
             elif text in (".local", ".shared", ".param"):
-                variable = self._variable(text[1:])
-                # The same call arguments are declared again for every call.
-                if text != ".param" and variable.name in {
-                    v.name for v in entry.variables
-                }:
-                    raise self.error(f"{variable.name} is declared twice")
-                entry.variables.append(variable)
+                self._declare(entry, text[1:])
             elif text == ".loc":
                 self._loc()
             elif text in _SKIPPED:
@@ -207,6 +229,14 @@ class _Parser(StatementParser):
             else:
                 self.at -= 1
                 entry.body.append(self.instruction())
+
+    def _declare(self, entry: Entry, space: str) -> None:
+        for variable in self._variables(space):
+            known = {v.name for v in entry.variables}
+            # The same call arguments are declared again for every call.
+            if space != "param" and variable.name in known:
+                raise self.error(f"{variable.name} is declared twice")
+            entry.variables.append(variable)
 
     def _open_scope(self) -> None:
         """Give the labels of an inner scope unique names, before they are used."""
@@ -225,12 +255,17 @@ class _Parser(StatementParser):
 
     def _registers(self, entry: Entry) -> None:
         """``.reg .b32 %r<10>;`` or ``.reg .pred p, q;``."""
-        kind = self.next().text[1:]
-        if kind not in TYPE_NBYTES:
-            raise self.error(f"registers of type .{kind}")
+        word = self.next().text
+        kind = word[1:]
+        if word in (".v2", ".v4"):
+            raise self.refuse(f"registers of type {word}", "ptx-vector-registers")
+        if not word.startswith(".") or kind not in TYPE_NBYTES:
+            raise self.error(f"registers of type {word}")
         suffix = f"@{self.scopes[-1]['']}" if len(self.scopes) > 1 else ""
         while True:
             name = self.name()
+            if name == "_":
+                raise self.error("'_' is no name of a register")
             names = [name]
             if self.accept("<"):
                 count = self.integer(_MAX_REGISTERS)
@@ -243,9 +278,8 @@ class _Parser(StatementParser):
                     raise self.error(f"register {each} is declared twice")
                 entry.registers[each + suffix] = kind
                 self.scopes[-1][each] = each + suffix
-            if self.accept(";"):
+            if not self.more(";"):
                 return
-            self.expect(",")
 
     def _loc(self) -> None:
         """``.loc 1 118 0`` with optional ``, function_name ..., inlined_at 1 2 3``."""

@@ -13,6 +13,7 @@ from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field
 
 from fp4ref.errors import NotModelled
+from fp4ref.gaps import covering
 from fp4ref.hardware.sm import Blocked
 from fp4ref.ptx.program import base_name
 from fp4ref.ptx.state import LaunchContext, WarpState
@@ -36,7 +37,17 @@ Maker = Callable[[LaunchContext, Instruction, Form], Action]
 
 
 class Unknown(Exception):
-    """A maker does not know this use of its instruction."""
+    """The executor does not know this use of an instruction.
+
+    Parameters
+    ----------
+    gap
+        Id of its row in the list of gaps.
+    """
+
+    def __init__(self, gap: str) -> None:
+        self.gap = gap
+        super().__init__(gap)
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +188,7 @@ def _collect(
 def _step(context: LaunchContext, each: Instruction) -> Step:
     found = find(each.opcode)
     if found is None:
-        raise Unknown
+        raise _unknown(each)
     entry, form = found
     if len(each.operands) not in entry.operands:
         raise PtxError(
@@ -203,6 +214,18 @@ def _step(context: LaunchContext, each: Instruction) -> Step:
     return step
 
 
+def _unknown(each: Instruction) -> Unknown | PtxError:
+    """Return a refusal of an opcode that PTX has, or an error about one it has not."""
+    if gap := covering(each.opcode):
+        return Unknown(gap.id)
+    base = base_name(each.opcode)
+    what = f"form of {base}" if base in ENTRIES else "instruction"
+    return PtxError(
+        f"PTX line {each.line}: {each.opcode} is no {what} that PTX 9.0 has "
+        "for sm_100; modifiers come in PTX's order"
+    )
+
+
 def translate(context: LaunchContext) -> list[Step]:
     """Translate every instruction of the program.
 
@@ -214,13 +237,13 @@ def translate(context: LaunchContext) -> list[Step]:
         An operand is not what the instruction takes.
     """
     steps: list[Step] = []
-    unknown: dict[str, list[int]] = {}
+    unknown: dict[tuple[str, str], list[int]] = {}
     program = context.program
     for position, each in enumerate(program.instructions):
         try:
             step = _step(context, each)
-        except Unknown:
-            unknown.setdefault(_called(each), []).append(each.line)
+        except Unknown as use:
+            unknown.setdefault((_called(each), use.gap), []).append(each.line)
             continue
         if step.flow == "bra":
             step.target = program.target(each)
@@ -229,14 +252,14 @@ def translate(context: LaunchContext) -> list[Step]:
     if unknown:
         lines = "\n".join(
             f"    {opcode} (line {', '.join(map(str, at[:5]))}"
-            f"{', ...' if len(at) > 5 else ''})"
-            for opcode, at in sorted(unknown.items())
+            f"{', ...' if len(at) > 5 else ''}): {gap}"
+            for (opcode, gap), at in sorted(unknown.items())
         )
         raise NotModelled(
             f"{len(unknown)} instructions of {program.entry.name[:60]} are not "
             f"modelled:\n{lines}",
             rule="an unknown instruction is refused before anything runs",
-            remedy="see `fp4ref fidelity` for what is modelled",
+            gap=", ".join(sorted({gap for _, gap in unknown})),
         )
     return steps
 

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from fp4ref.ptx.registry import Unknown
 from fp4ref.ptx.state import FULL, LANES, Lanes, WarpState
 from fp4ref.ptx.syntax import Instruction, PtxError
 
 Compute = Callable[[WarpState], Any]
+
+_NOT_MODELLED = re.compile(
+    r"%(clock(_hi|64)?|globaltimer(_lo|_hi)?|gridid|pm[0-7](_64)?|envreg([12]?\d|3[01])"
+    r"|aggr_smem_size|is_explicit_cluster|reserved_smem_offset_(begin|end|cap|0|1)"
+    r"|current_graph_exec)"
+)
 
 
 def special_reader(
@@ -21,8 +29,12 @@ def special_reader(
     Raises
     ------
     PtxError
-        There is no such register, or it is not modelled.
+        There is no such register.
+    Unknown
+        It is not modelled.
     """
+    if _NOT_MODELLED.fullmatch(name):
+        raise Unknown("ptx-special-register")
     if name not in SPECIALS:
         raise PtxError(f"PTX line {instruction.line}: unknown register {name}")
     compute = SPECIALS[name]

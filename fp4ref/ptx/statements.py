@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from fp4ref.ptx.syntax import (
     Address,
     Entry,
@@ -17,6 +19,18 @@ from fp4ref.ptx.syntax import (
     Vector,
 )
 from fp4ref.ptx.tokens import Cursor, Token
+
+_EXPRESSION = "ptx-constant-expression"
+_UNDIVIDED = re.compile(
+    r"(mul|mad)\.(wide|lo|hi)|cvta\.to|fence\.proxy|shf\.[lr]|setmaxnreg\.(inc|dec)"
+    r"|bar\.(warp|arrive|red)|barrier\.cta(\.(arrive|red))?|barrier\.(arrive|red)"
+    r"|barrier\.cluster\.\w+|tcgen05\.\w+(::\w+)?"
+    r"|cp\.async\.bulk(\.prefetch)?(\.tensor|\.commit_group|\.wait_group)?"
+    r"|cp\.async(\.mbarrier\.arrive|\.commit_group|\.wait_group|\.wait_all)?"
+    r"|mbarrier\.(arrive\.expect_tx|(test|try)_wait\.parity|\w+)"
+    r"|clusterlaunchcontrol\.(try_cancel\.async|query_cancel)"
+)
+"""Opcodes that ptxas reads as one word, so without spaces. Source: ptxas 13.0."""
 
 
 class StatementParser(Cursor):
@@ -53,18 +67,30 @@ class StatementParser(Cursor):
         token = self.next()
         if token.kind != "name" or not token.text[0].isalpha():
             raise self.error(f"expected an instruction, found {token.text!r}")
+        opcode = self._opcode(token.text)
         operands: list[Operand | None] = []
-        if token.text.split(".")[0] == "call":
+        if token.text == "call":
             operands = self._call()
-        else:
-            while self.peek() != ";":
+            self.expect(";")
+        elif not self.accept(";"):
+            operands.append(self._pair())
+            while self.more(";"):
                 operands.append(self._pair())
-                if self.peek() != ";":
-                    self.expect(",")
-        self.expect(";")
-        return Instruction(
-            token.text, tuple(operands), guard, token.line, self.location
-        )
+        return Instruction(opcode, tuple(operands), guard, token.line, self.location)
+
+    def _opcode(self, name: str) -> str:
+        """Join a name and its modifiers, which may stand apart."""
+        words = self.dotted()
+        opcode = name + "".join(word.text for word in words)
+        if any(word.spaced for word in words):
+            whole = _UNDIVIDED.match(opcode)
+            end = whole.end() if whole else 0
+            at = len(name)
+            for word in words:
+                if word.spaced and at < end:
+                    raise self.error(f"a space inside {opcode[:end]!r}")
+                at += len(word.text)
+        return opcode
 
     def _call(self) -> list[Operand | None]:
         """``call.uni (retval), name, (a, b);``: results, name, arguments."""
@@ -83,11 +109,11 @@ class StatementParser(Cursor):
 
     def _list(self) -> list[Operand | None]:
         self.expect("(")
-        found: list[Operand | None] = []
-        while not self.accept(")"):
+        if self.accept(")"):
+            return []
+        found: list[Operand | None] = [self._scalar(self.next())]
+        while self.more(")"):
             found.append(self._scalar(self.next()))
-            if self.peek() != ")":
-                self.expect(",")
         return found
 
     def _pair(self) -> Operand | None:
@@ -104,26 +130,30 @@ class StatementParser(Cursor):
             case "[":
                 return self._address()
             case "!":
+                if self.tokens[min(self.at, len(self.tokens) - 1)].kind == "number":
+                    raise self.refuse("a constant expression", _EXPRESSION)
                 return Negated(Register(self.resolve(self.name())))
             case _:
-                return self._scalar(token)
+                found = self._scalar(token)
+                if self.peek() in ("+", "-", "["):
+                    raise self.refuse("an operand that is an expression", _EXPRESSION)
+                return found
 
     def _vector(self) -> Vector:
-        items: list[Operand | None] = []
-        while not self.accept("}"):
+        items: list[Operand | None] = [self._scalar(self.next())]
+        while self.more("}"):
             items.append(self._scalar(self.next()))
-            if self.peek() != "}":
-                self.expect(",")
         return Vector(tuple(items))
 
     def _scalar(self, token: Token) -> Register | Symbol | Immediate | None:
         if token.text == "_":
             return None
-        if token.kind in ("number", "float") or token.text == "-":
+        if token.kind in ("number", "float") or token.text in ("-", "+", "~", "("):
             return self.literal(token)
         if token.kind != "name":
             raise self.error(f"expected an operand, found {token.text!r}")
-        name = self.resolve(token.text)
+        # A selector belongs to the name: %tid .x
+        name = self.resolve(token.text) + "".join(w.text for w in self.dotted())
         if name in self.entry.registers or name.startswith("%"):
             return Register(name)
         return Symbol(name)
@@ -139,10 +169,12 @@ class StatementParser(Cursor):
             if mark == ",":
                 self.expect("{")
                 coords = self._vector()
-            else:
-                literal = self.literal(self.next())
-                if literal.float_bits:
-                    raise self.error("an address offset is a whole number")
-                offset += -literal.value if mark == "-" else literal.value
+                continue
+            if mark == "-" and not isinstance(base, Immediate):
+                raise self.error("an address has no '-'; write [base + -offset]")
+            literal = self.literal(self.next())
+            if literal.float_bits:
+                raise self.error("an address offset is a whole number")
+            offset += -literal.value if mark == "-" else literal.value
         self.expect("]")
         return Address(base, offset, coords)

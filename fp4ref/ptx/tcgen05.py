@@ -275,7 +275,7 @@ def mma(context: LaunchContext, each: Instruction, form: Form) -> Action:
     refused.
     """
     if isinstance(each.operands[1], Address):
-        raise Unknown
+        raise Unknown("mma-a-in-tmem")
     d, sfa, sfb = (address_reader(context, each.operands[i], each) for i in (0, 4, 5))
     a, b = (reader(context, each.operands[i], "u64", each) for i in (1, 2))
     idesc = reader(context, each.operands[3], "u32", each)

@@ -62,13 +62,16 @@ def _check_count(each: Instruction, count: int) -> None:
     "cp.async.bulk.tensor",
     form=".(?P<rank>[1-5])d.shared::(cluster|cta).global(.tile)?"
     ".mbarrier::complete_tx::bytes(?P<multicast>.multicast::cluster)?"
-    "(?P<hint>.L2::cache_hint)?",
+    "(.cta_group::1)?(?P<hint>.L2::cache_hint)?",
     operands=(3, 4, 5),
     writes=0,
     strict=True,
 )
 def load(context: LaunchContext, each: Instruction, form: Form) -> Action:
-    """Build a tensor load."""
+    """Build a tensor load; ``.cta_group::1`` says what is so without it.
+
+    Tile and mbarrier are in the same CTA either way.
+    """
     _check_count(each, 3 + bool(form["multicast"]) + bool(form["hint"]))
     dst = address_reader(context, each.operands[0], each)
     at, coords = _tensor_operand(context, each, 1, form)

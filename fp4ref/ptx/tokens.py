@@ -7,26 +7,43 @@ import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from fp4ref.errors import NotModelled
 from fp4ref.ptx.syntax import Immediate, PtxError
 
 _TOKEN = re.compile(
     r"""(?P<string>"(?:[^"\\]|\\.)*")
-    |(?P<name>[.%$A-Za-z_][\w$.]*(?:::[\w$.]+)*)
+    |(?P<name>[%$]?[A-Za-z_$][\w$]*|%\d[\w$]*)
     |(?P<float>0[fF][0-9a-fA-F]{8}(?!\w)|0[dD][0-9a-fA-F]{16}(?!\w))
-    |(?P<number>\d+\.\d*(?:[eE][-+]?\d+)?(?!\w)
-        |0[xX][0-9a-fA-F]+U?(?!\w)|0[bB][01]+U?(?!\w)|\d+U?(?!\w))
-    |(?P<mark>[-+{}\[\]();:,@!|<>=])""",
+    |(?P<number>(?:\d+\.\d+|\d*\.\d+|\d+(?=[eE]))(?:[eE][-+]?\d+)?(?!\w)
+        |\d+\.(?![\w.])|0[xX][0-9a-fA-F]+U?(?!\w)|0[bB][01]+U?(?!\w)|\d++U?(?!\.))
+    |(?P<dotted>\.[\w$]+(?:::[\w$]+)*)
+    |(?P<mark><<|>>|<=|>=|==|!=|&&|\|\||[-+*/%~^&?{}\[\]();:,@!|<>=])""",
     re.VERBOSE | re.ASCII,
 )
+_BLANK = " \t\r"
+_OPERATORS = {
+    *("*", "/", "%", "<<", ">>", "<", "<=", ">=", "==", "!=", "&&", "||", "&", "^", "?")
+}
+"""Behind a number they make a constant expression; ``+`` and ``-`` may be offsets."""
 
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """One token; `kind` is string, name, float, number or mark."""
+    """One token.
+
+    Attributes
+    ----------
+    kind
+        ``string``, ``name``, ``dotted`` (``.reg``, ``.b32``, ``.x``), ``float``,
+        ``number`` or ``mark``.
+    spaced
+        Whether a blank, a comment or a line end stands before it.
+    """
 
     text: str
     kind: str
     line: int
+    spaced: bool = True
 
 
 def tokens(text: str) -> Iterator[Token]:
@@ -38,16 +55,18 @@ def tokens(text: str) -> Iterator[Token]:
         A character that no token starts with.
     """
     for number, line in enumerate(_without_comments(text).split("\n"), 1):
-        position = 0
+        position, spaced = 0, True
         while position < len(line):
-            if line[position].isspace():
-                position += 1
+            if line[position] in _BLANK:
+                position, spaced = position + 1, True
                 continue
             match = _TOKEN.match(line, position)
             if match is None:
-                raise PtxError(f"PTX line {number}: unexpected {line[position]!r}")
-            yield Token(match.group(), match.lastgroup or "", number)
-            position = match.end()
+                word = re.match(r"[\w.$]*", line[position:])
+                what = word.group()[:40] if word and word.group() else line[position]
+                raise PtxError(f"PTX line {number}: unexpected {what!r}")
+            yield Token(match.group(), match.lastgroup or "", number, spaced)
+            position, spaced = match.end(), False
 
 
 _COMMENT = re.compile(r'"(?:[^"\\\n]|\\.)*"|//[^\n]*|/\*.*?(?:\*/|\Z)', re.DOTALL)
@@ -104,12 +123,33 @@ class Cursor:
         self.at += 1
         return True
 
+    def refuse(self, what: str, gap: str) -> NotModelled:
+        """Return a refusal of PTX that is valid and not read here."""
+        return NotModelled(f"{what} (line {self.line})", gap=gap)
+
     def name(self) -> str:
         """Take a name."""
         token = self.next()
         if token.kind != "name":
             raise self.error(f"expected a name, found {token.text!r}")
         return token.text
+
+    def dotted(self) -> list[Token]:
+        """Take the words with a dot that come next, as ``.lo .u32``."""
+        first = self.at
+        while self.at < len(self.tokens) and self.tokens[self.at].kind == "dotted":
+            self.at += 1
+        return self.tokens[first : self.at]
+
+    def more(self, end: str) -> bool:
+        """Take a comma, after which the list goes on, or `end`."""
+        if self.accept(end):
+            return False
+        if self.next().text != ",":
+            raise self.error(
+                f"expected ',' or {end!r}, found {self.tokens[self.at - 1].text!r}"
+            )
+        return True
 
     def integer(self, limit: int = 1 << 28) -> int:
         """Take a whole number from 0 to `limit`."""
@@ -120,18 +160,29 @@ class Cursor:
         return literal.value
 
     def literal(self, token: Token) -> Immediate:
-        """Read a literal, which may be negative."""
+        """Read a literal, which may have a sign."""
         if token.text == "-":
             found = self.literal(self.next())
             if found.float_bits:
                 return Immediate(found.value ^ 1 << found.float_bits - 1, 64)
             return Immediate(-found.value)
-        text = token.text
+        if token.text == "+":
+            return self.literal(self.next())
+        if token.text in ("~", "("):
+            raise self.refuse("a constant expression", "ptx-constant-expression")
         if token.kind == "float":
-            return Immediate(int(text[2:], 16), 4 * len(text[2:]))
-        if token.kind != "number":
-            raise self.error(f"expected a number, found {text!r}")
-        if "." in text:
+            found = Immediate(int(token.text[2:], 16), 4 * len(token.text[2:]))
+        elif token.kind == "number":
+            found = self._number(token.text)
+        else:
+            raise self.error(f"expected a number, found {token.text!r}")
+        if self.peek() in _OPERATORS:
+            raise self.refuse("a constant expression", "ptx-constant-expression")
+        return found
+
+    def _number(self, text: str) -> Immediate:
+        """Read decimals, hexadecimals, octals and bits; decimals may be floats."""
+        if "." in text or ("e" in text.lower() and text[:2] not in ("0x", "0X")):
             bits = int.from_bytes(struct.pack("<d", float(text)), "little")
             return Immediate(bits, 64)
         digits = text.rstrip("U")

@@ -314,7 +314,7 @@ def test_unknown_shape():
     def step(warp, taddr):
         tmem.ld(warp, taddr, "32x64b", 1)
 
-    with pytest.raises(NotModelled, match="32x64b"):
+    with pytest.raises(DescriptorFault, match="32x64b"):
         launch(machine(), allocated(32, step))
 
 

@@ -9,7 +9,7 @@ import pytest
 from on_lanes import bits32, bits64, kernel, lanes, machine
 
 from fp4ref.errors import NotModelled
-from fp4ref.ptx import Program, parse
+from fp4ref.ptx import Program, PtxError, parse
 from fp4ref.ptx.loader import load
 from fp4ref.ptx.registry import translate
 
@@ -269,9 +269,9 @@ def test_negation_magnitude_and_complement(kind: str) -> None:
 REFUSED = [
     "add.sat.s32 %r1, %r2, %r3", "add.cc.u32 %r1, %r2, %r3", "mad24.lo.u32 %r1, %r2, "
     "%r3, %r4", "mul24.lo.s32 %r1, %r2, %r3", "mad.hi.sat.s32 %r1, %r2, %r3, %r4",
-    "dp4a.u32.u32 %r1, %r2, %r3, %r4", "and.s32 %r1, %r2, %r3", "add.b32 %r1, %r2, %r3",
-    "vadd.u32.u32.u32 %r1, %r2, %r3", "shl.s32 %r1, %r2, %r3", "min.relu.s32 %r1, %r2, "
-    "%r3", "popc.s32 %r1, %r2", "sad.u32 %r1, %r2, %r3, %r4", "bfind.u32 %r1, %r2",
+    "dp4a.u32.u32 %r1, %r2, %r3, %r4", "add.b32 %r1, %r2, %r3",
+    "vadd.u32.u32.u32 %r1, %r2, %r3", "min.relu.s32 %r1, %r2, "
+    "%r3", "sad.u32 %r1, %r2, %r3, %r4", "bfind.u32 %r1, %r2",
     "add.s16x2 %r1, %r2, %r3", "szext.wrap.s32 %r1, %r2, %r3", "fns.b32 %r1, %r2, %r3, "
     "%r4", "bmsk.clamp.b32 %r1, %r2, %r3", "mul.wide.s64 %rd1, %rd2, %rd3",
 ]  # fmt: skip
@@ -282,5 +282,16 @@ def test_unknown_instructions_and_modifiers_are_refused(text: str) -> None:
     program = Program.of(parse(kernel(f"{text};")))
     context = load(machine(), program, b"", (32, 1, 1))
     opcode = text.split()[0].replace(".", "[.]")
-    with pytest.raises(NotModelled, match=rf"{opcode} \(line \d+\)"):
+    with pytest.raises(NotModelled, match=rf"{opcode} \(line \d+\): ptx-"):
+        translate(context)
+
+
+@pytest.mark.parametrize(
+    "text", ["and.s32 %r1, %r2, %r3", "shl.s32 %r1, %r2, %r3", "popc.s32 %r1, %r2"]
+)
+def test_forms_that_ptx_has_not_are_errors_of_the_text(text: str) -> None:
+    program = Program.of(parse(kernel(f"{text};")))
+    context = load(machine(), program, b"", (32, 1, 1))
+    opcode = text.split()[0]
+    with pytest.raises(PtxError, match=rf"PTX line \d+: {opcode} is no form of"):
         translate(context)

@@ -7,7 +7,7 @@ import pytest
 from on_lanes import bits32, lanes, run
 
 from fp4ref.errors import NotModelled
-from fp4ref.ptx import PartialWarp, UndefinedRegister
+from fp4ref.ptx import PartialWarp, PtxError, UndefinedRegister
 
 LANE = np.arange(32)
 
@@ -133,12 +133,21 @@ def test_elect_takes_the_lowest_lane() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["shfl.idx.b32 %r1, %r2, 0, 31", "shfl.sync.idx.b64 %rd1, %rd2, 0, 31, -1",
-     "vote.all.pred %p1, %p2", "match.all.sync.u32 %r1, %r2, -1",
-     "redux.sync.add.f32 %r1, %r2, -1", "redux.sync.max.abs.f32 %r1, %r2, -1",
-     "match.any.sync.b32 %r1|%p1, %r2, -1", "elect.sync %p1, -1"],
-)  # fmt: skip
+    ["redux.sync.min.f32 %r1, %r2, -1", "redux.sync.max.abs.f32 %r1, %r2, -1"],
+)
 def test_other_forms_are_refused_by_name(text: str) -> None:
     opcode = text.split()[0].replace(".", "[.]")
-    with pytest.raises(NotModelled, match=rf"{opcode} \(line \d+\)"):
+    with pytest.raises(NotModelled, match=rf"{opcode} \(line \d+\): ptx-warp"):
+        run(f"{text};")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["shfl.idx.b32 %r1, %r2, 0, 31", "shfl.sync.idx.b64 %rd1, %rd2, 0, 31, -1",
+     "vote.all.pred %p1, %p2", "match.all.sync.u32 %r1, %r2, -1",
+     "match.any.sync.b32 %r1|%p1, %r2, -1", "elect.sync %p1, -1"],
+)  # fmt: skip
+def test_forms_that_ptx_has_not_are_errors_of_the_text(text: str) -> None:
+    opcode = text.split()[0].replace(".", "[.]")
+    with pytest.raises(PtxError, match=rf"PTX line \d+: {opcode} "):
         run(f"{text};")

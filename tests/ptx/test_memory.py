@@ -60,7 +60,7 @@ def test_256_bits_are_for_global_memory_alone() -> None:
     )
     d = lanes(body, "u4", on=on)
     np.testing.assert_array_equal(d, np.arange(32) * 16 + 13)
-    with pytest.raises(NotModelled, match=r"ld\.shared\.v8\.b32"):
+    with pytest.raises(PtxError, match=r"ld\.shared\.v8\.b32 moves 32 bytes"):
         run("ld.shared.v8.b32 {%r1,%r2,%r3,%r4,%r5,%r6,%r7,%r8}, [%r1];")
 
 
@@ -321,7 +321,8 @@ REFUSED = [
     "ld.global.f16x2 %r1, [%rd1]",
     "ld.global.strange.u32 %r1, [%rd1]",
     "ld.global.mmio.u32 %r1, [%rd1]",
-    "ld.shared.v2.b128 {%q1, %q2}, [%r1]",
+    "ld.v4.b64 {%rd1, %rd2, %rd3, %rd4}, [%rd5]",
+    "ld.global.v8.b16 {%h1, %h2, %h3, %h4, %h5, %h6, %h7, %h8}, [%rd1]",
     "st.async.shared::cluster.b32 [%r1], %r2, [%r3]",
     "ldmatrix.sync.aligned.m16n16.x1.trans.shared.b8 {%r1}, [%r2]",
     "prefetch.global.L2 [%rd1]",

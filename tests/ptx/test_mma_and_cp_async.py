@@ -157,8 +157,6 @@ def test_forms_of_mma_and_cp_async_that_are_not_modelled_are_refused() -> None:
         "tcgen05.mma.cta_group::1.kind::f16 [%r1], [%r5], %rd2, %r2, %p1",
         "tcgen05.mma.cta_group::1.kind::f8f6f4 [%r1], %rd1, %rd2, %r2, %p1, 3",
         "cp.async.ca.shared.global [%r1], [%rd1], 4, %r2",
-        "cp.async.ca.shared.global [%r1], [%rd1], 12",
-        "cp.async.cg.shared.global [%r1], [%rd1], 8",
         "cp.async.ca.shared.global.L2::cache_hint [%r1], [%rd1], 4, %rd2",
         "cp.async.commit_group",
         "cp.async.wait_all",
@@ -170,6 +168,13 @@ def test_forms_of_mma_and_cp_async_that_are_not_modelled_are_refused() -> None:
     assert {form.split()[0] for form in forms} <= set(text.split())
     listed = ", ".join(re.findall(r"\(line ([\d, ]+)\)", text))
     assert len(listed.split(", ")) == len(forms)
+
+
+@pytest.mark.parametrize("form", ["ca.shared.global 12", "cg.shared.global 8"])
+def test_a_copy_has_a_size_that_ptx_has(form: str) -> None:
+    what, nbytes = form.split()
+    with pytest.raises(PtxError, match=f"{what} of {nbytes} bytes"):
+        run(f"cp.async.{what} [%r1], [%rd1], {nbytes};")
 
 
 def test_a_generic_address_of_the_arrival_is_in_shared_memory() -> None:

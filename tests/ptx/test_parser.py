@@ -47,7 +47,7 @@ def test_operands() -> None:
     assert only("x.y {%r1, _, 0f3F800000}, _, name;").operands == (
         Vector((r, None, Immediate(0x3F800000, 32))), None, Symbol("name")
     )  # fmt: skip
-    found = only("x [%r1], [%r1+4], [ %r1 + 0 ], [%r1+-8], [name - 0x10], [16];")
+    found = only("x [%r1], [%r1+4], [ %r1 + 0 ], [%r1+-8], [name + -0x10], [16];")
     assert found.operands == (
         Address(r), Address(r, 4), Address(r), Address(r, -8),
         Address(Symbol("name"), -16), Address(Immediate(16)),
@@ -141,11 +141,13 @@ def test_calls_and_locations() -> None:
 @pytest.mark.parametrize(
     ("text", "match"),
     [
-        ("mov.u32 %r1, 1", "expected ',', found 'ret'"),
+        ("mov.u32 %r1, 1", "expected ',' or ';', found 'ret'"),
         ("mov.u32 %r1 1;", "expected ','"),
         ("1 2;", "expected an instruction"),
         ("mov.u32 %r1, \x01;", "unexpected"),
-        (".reg .v2 .b32 x;", "registers of type .v2"),
+        (".reg .b3 x;", "registers of type .b3"),
+        (".reg b32 x;", "registers of type b32"),
+        (".reg .b32 _;", "'_' is no name"),
         (".reg .b32 %r1;", "register %r1 is declared twice"),
         (".reg .b32 z<999999999>;", "expected a whole number"),
         ("L: L:", "label L is defined twice"),

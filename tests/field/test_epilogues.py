@@ -1,0 +1,191 @@
+"""What an epilogue does with its values: B75, B76, B85, B86."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from cuda_kernels import fault, needs_nvrtc, run
+
+from fp4ref.errors import NotModelled
+
+pytestmark = [pytest.mark.outside, needs_nvrtc]
+
+HALVES = """extern "C" __global__ void k(u32* out) {
+  __shared__ u32 slot;
+  alloc(slot, 32);
+  __syncthreads();
+  u32 taddr = slot, v = threadIdx.x + 1, first;
+  asm volatile("tcgen05.st.sync.aligned.16x32bx2.x1FORM.b32 [%0], OFFSET, {%1};"
+               :: "r"(taddr), "r"(v) : "memory");
+  WAIT_ST;
+  asm volatile("tcgen05.ld.sync.aligned.16x32bx2.x1BACK.b32 {%0}, [%1], OFFSET;"
+               : "=r"(first) : "r"(taddr) : "memory");
+  WAIT_LD;
+  out[threadIdx.x] = first;
+  dealloc(taddr, 32);
+}"""
+
+
+@pytest.mark.parametrize("offset", [1, 2])
+def test_b75_a_second_half_may_start_at_any_column(offset: int) -> None:
+    kernel = HALVES.replace("OFFSET", str(offset))
+    out, _ = run(kernel.replace("FORM", "").replace("BACK", ""))
+    assert (out.view(np.uint32)[:32] == np.arange(1, 33)).all()
+
+
+@pytest.mark.parametrize(("form", "back"), [(".unpack::16b", ""), ("", ".pack::16b")])
+def test_b75_packing_is_in_the_list(form: str, back: str) -> None:
+    kernel = HALVES.replace("OFFSET", "2")
+    found = fault(kernel.replace("FORM", form).replace("BACK", back))
+    assert isinstance(found, NotModelled)
+    assert found.gap == "tcgen05-ld-st-pack"
+
+
+STOCHASTIC = """extern "C" __global__ void k(u32* out, u32 random) {
+  TYPE d;
+  asm volatile("cvt.rs.satfinite.FORM.f32 %0, {%1, %2, %3, %4}, %5;" : "=CONSTRAINT"(d)
+               : "f"(1.25f), "f"(2.5f), "f"(0.25f), "f"(-5.0f), "r"(random));
+  out[threadIdx.x] = d;
+}"""
+
+
+@pytest.mark.parametrize(
+    "spelling", ["e2m1x4 u16 h", "e4m3x4 u32 r", "e5m2x4 u32 r", "e3m2x4 u32 r"]
+)
+def test_b76_stochastic_rounding_is_in_the_list(spelling: str) -> None:
+    form, kind, constraint = spelling.split()
+    kernel = STOCHASTIC.replace("TYPE", kind).replace("FORM", form)
+    found = fault(kernel.replace("CONSTRAINT", constraint), 0)
+    assert isinstance(found, NotModelled)
+    assert found.gap == "ptx-cvt-stochastic"
+    assert f"cvt.rs.satfinite.{form}.f32" in str(found)
+
+
+FLOATS = """HEADER
+extern "C" __global__ void k(float* out, const float* in) {
+  float x = in[threadIdx.x];
+  out[threadIdx.x] = EXPRESSION;
+}"""
+INPUT = np.linspace(0.1, 5, 32).astype(np.float32)
+
+
+HALF_GAPS = {"ptx-float-half", "ptx-logic", "ptx-cvt"}
+
+
+def function(expression: str) -> str:
+    header = "#include <cuda_fp16.h>" if "half" in expression else ""
+    return FLOATS.replace("EXPRESSION", expression).replace("HEADER", header)
+
+
+@pytest.mark.parametrize(
+    ("expression", "want"),
+    [
+        ("sqrtf(x)", np.sqrt(INPUT)),
+        ("1.0f / x", np.float32(1) / INPUT),
+        ("x / 3.0f", INPUT / np.float32(3)),
+        ("floorf(x)", np.floor(INPUT)),
+        ("rintf(x)", np.rint(INPUT)),
+        ("truncf(x)", np.trunc(INPUT)),
+        ("fmaxf(x, 1.0f)", np.maximum(INPUT, np.float32(1))),
+        ("fabsf(x - 2.0f)", np.abs(INPUT - np.float32(2))),
+        ("ldexpf(x, -3)", INPUT / np.float32(8)),
+        ("copysignf(x, -1.0f)", -INPUT),
+    ],
+)
+def test_b85_functions_whose_result_is_exact_or_rounded_once(
+    expression: str, want: np.ndarray
+) -> None:
+    out, _ = run(function(expression), INPUT, out_nbytes=128)
+    assert (out.view(np.uint32) == want.view(np.uint32)).all()
+
+
+@pytest.mark.parametrize(
+    ("expression", "want", "ulp"),
+    [("logf(x)", np.log(INPUT.astype(float)), 1),
+     ("powf(x, 1.5f)", INPUT.astype(float) ** 1.5, 4)],
+)  # fmt: skip
+def test_b85_functions_stay_within_the_error_that_cuda_states(
+    expression: str, want: np.ndarray, ulp: int
+) -> None:
+    """The CUDA programming guide, mathematical functions: largest error in ulp."""
+    out, _ = run(function(expression), INPUT, out_nbytes=128)
+    found = out.view(np.float32)
+    assert (np.abs(found - want) <= (ulp + 0.5) * np.spacing(np.abs(found))).all()
+
+
+@pytest.mark.parametrize(
+    ("expression", "gaps"),
+    [
+        ("expf(x)", {"ptx-float-rounding", "ptx-approximate"}),
+        ("x / (1.0f + expf(-x))", {"ptx-float-rounding", "ptx-approximate"}),
+        ("__expf(x)", {"ptx-approximate"}),
+        ("exp2f(x)", {"ptx-approximate"}),
+        ("rsqrtf(x)", {"ptx-approximate"}),
+        ("__fdividef(x, 3.0f)", {"ptx-approximate"}),
+        (
+            "fmodf(x, 0.3f)",
+            {"ptx-float-rounding", "ptx-approximate", "ptx-float-bits"},
+        ),
+        ("tanhf(x)", {"ptx-float-bits", "ptx-approximate"}),
+        ("erff(x)", {"ptx-float-bits", "ptx-approximate"}),
+        ("__fmul_rd(x, 0.3f)", {"ptx-float-rounding"}),
+        ("__fadd_ru(x, 0.1f)", {"ptx-float-rounding"}),
+        ("__fmaf_rz(x, 0.1f, 0.2f)", {"ptx-float-rounding"}),
+        ("(float)exp((double)x)", {"ptx-float64", "ptx-cvt"}),
+        ("__half2float(__hadd(__float2half(x), __float2half(x)))", {"ptx-float-half"}),
+        ("__half2float(hexp(__float2half(x)))", {"ptx-approximate", *HALF_GAPS}),
+    ],
+)
+def test_b85_the_others_are_in_the_list(expression: str, gaps: set[str]) -> None:
+    found = fault(function(expression), INPUT, out_nbytes=128)
+    assert isinstance(found, NotModelled)
+    named = set(found.gap.split(", "))
+    assert named <= gaps
+    assert named
+
+
+HALF = """#include <cuda_fp16.h>
+extern "C" __global__ void k(u16* out, const u16* in) {
+  __half h = __ushort_as_half(in[threadIdx.x]);
+  out[threadIdx.x] = __half_as_ushort(EXPRESSION);
+}"""
+
+
+@pytest.mark.parametrize("expression", ["hexp(h)", "hlog(h)", "hsin(h)"])
+def test_b86_inline_ptx_of_the_fp16_header_is_read(expression: str) -> None:
+    """The header writes ``{.reg.b32 t;``: PTX, of which some instructions are gaps."""
+    half = np.linspace(0.5, 2, 32).astype(np.float16)
+    found = fault(HALF.replace("EXPRESSION", expression), half, out_nbytes=64)
+    assert isinstance(found, NotModelled)
+    assert set(found.gap.split(", ")) <= {"ptx-approximate", *HALF_GAPS}
+
+
+def test_b86_a_function_of_the_fp16_header_runs() -> None:
+    half = np.linspace(0.5, 2, 32).astype(np.float16)
+    kernel = HALF.replace("EXPRESSION", "h2exp2(__half2half2(h)).x")
+    out, _ = run(kernel, half, out_nbytes=64)
+    assert (
+        out.view(np.float16) == np.exp2(half.astype(float)).astype(np.float16)
+    ).all()
+
+
+INLINE = """extern "C" __global__ void k(u32* out) {
+  u32 d;
+  asm volatile("BODY" : "=r"(d) : "r"(threadIdx.x));
+  out[threadIdx.x] = d;
+}"""
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "{.reg .b32 t; mov.b32 t, %1; mov.b32 %0, t;}",
+        "{.reg.b32 t; mov.b32 t, %1; mov.b32 %0, t;}",
+        "{.reg.b32 t,u; mov.b32 t, %1; mov.b32 u, t; mov.b32 %0, u;}",
+        "{.reg.pred p; setp.ge.u32 p,%1,0; @p mov.b32 %0,%1;}",
+        "{.reg .b32 t<2>; mov .b32 t1,%1; add .u32 %0,t1,0;}",
+    ],
+)
+def test_b86_a_declaration_needs_no_space_before_the_type(body: str) -> None:
+    out, _ = run(INLINE.replace("BODY", body), out_nbytes=128)
+    assert (out.view(np.uint32) == np.arange(32)).all()
