@@ -28,41 +28,44 @@ from fp4ref.ptx.syntax import (
 )
 from fp4ref.trace import Bytes
 
-_ORDER = "(.(weak|volatile|(relaxed|acquire|release).(cta|cluster|gpu|sys)))?"
-_CACHE = (
-    "(.nc)?(.(ca|cg|cs|lu|cv|wb|wt))?(.L1::(evict_normal|evict_unchanged|evict_first|"
-    "evict_last|no_allocate))?(.L2::(evict_normal|evict_first|evict_last))?"
-    "(.L2::(64B|128B|256B))?"
+_SCOPE = "(cta|cluster|gpu|sys)"
+_EVICT = (
+    "(.L1::(evict_normal|evict_unchanged|evict_first|evict_last|no_allocate))?"
+    "(.L2::(evict_normal|evict_first|evict_last))?"
 )
+_LOAD_ORDER = f"(.(weak|volatile|(relaxed|acquire).{_SCOPE}))?"
+_LOAD_CACHE = f"(.nc)?(.(ca|cg|cs|lu|cv))?{_EVICT}(.L2::(64B|128B|256B))?"
+_STORE_ORDER = f"(.(weak|volatile|(relaxed|release).{_SCOPE}))?"
+_STORE_CACHE = f"(.(wb|cg|cs|wt))?{_EVICT}"
 """Orders and cache hints change no value here: a warp's accesses are seen at once."""
 
 _VECTOR = "(.v(?P<count>2|4|8))?.(?P<kind>[bsu](8|16|32|64)|f32|f64|b128)"
 _SHARED = "shared(::cta|::cluster)?"
 
 
-def _width(form: Form, space: str) -> tuple[str, int, int]:
+def _width(each: Instruction, form: Form, space: str) -> tuple[str, int, int]:
     """Return element type, elements, and bytes of one lane's access."""
     kind, count = form["kind"], int(form["count"] or 1)
     nbytes = count * TYPE_NBYTES[kind]
-    # 256 bits are for global memory, and v8 for nothing else.
+    # 256 bits are for global memory; v8 and the priorities of L2 for nothing else.
     if nbytes > 32 or (nbytes > 16 and space != "global"):
         raise Unknown
-    if count == 8 and nbytes != 32:
+    if nbytes != 32 and (count == 8 or ".L2::evict" in each.opcode):
         raise Unknown
     return kind, count, nbytes
 
 
 @instruction(
     "ld",
-    form=f"{_ORDER}(.(?P<space>global|{_SHARED}|local|param(::entry)?|const))?"
-    f"{_CACHE}{_VECTOR}",
+    form=f"{_LOAD_ORDER}(.(?P<space>global|{_SHARED}|local|param(::entry)?|const))?"
+    f"{_LOAD_CACHE}{_VECTOR}",
     operands=2,
     taints=True,
 )
 def load(context: LaunchContext, each: Instruction, form: Form) -> Action:
     """Build ``ld`` from any state space, scalar or vector."""
     space = form["space"].split("::")[0] or "generic"
-    kind, count, nbytes = _width(form, space)
+    kind, count, nbytes = _width(each, form, space)
     items = items_of(each.operands[0])
     if len(items) != count:
         raise PtxError(
@@ -125,8 +128,8 @@ def _read(
 
 @instruction(
     "st",
-    form=f"{_ORDER}(.(?P<space>global|{_SHARED}|local|param(::func)?))?"
-    f"{_CACHE}{_VECTOR}",
+    form=f"{_STORE_ORDER}(.(?P<space>global|{_SHARED}|local|param(::func)?))?"
+    f"{_STORE_CACHE}{_VECTOR}",
     operands=2,
     writes=0,
     effect=True,
@@ -134,7 +137,7 @@ def _read(
 def store(context: LaunchContext, each: Instruction, form: Form) -> Action:
     """Build ``st`` to any state space, scalar or vector."""
     space = form["space"].split("::")[0] or "generic"
-    kind, count, nbytes = _width(form, space)
+    kind, count, nbytes = _width(each, form, space)
     items = items_of(each.operands[1])
     if len(items) != count:
         raise PtxError(f"PTX line {each.line}: {each.opcode} has {len(items)} sources")

@@ -51,7 +51,12 @@ def move(context: LaunchContext, each: Instruction, form: Form) -> Action:
 
 def _pieces(kind: str, count: int) -> str:
     bits = 8 * TYPE_NBYTES[kind]
-    if kind[0] != "b" or bits % max(count, 1) or bits // count not in (8, 16, 32, 64):
+    if (
+        count > 4
+        or kind[0] != "b"
+        or bits % max(count, 1)
+        or bits // count not in (8, 16, 32, 64)
+    ):
         raise Unknown
     return f"b{bits // count}"
 
@@ -203,7 +208,12 @@ def _comparison(form: Form) -> Callable[[Lanes, Lanes], Lanes]:
 
 @instruction(
     "setp",
-    form=f".(?P<compare>eq|ne|lt|le|gt|ge){_COMBINE}.(?P<kind>[bsu](16|32|64))",
+    form=f".(?P<compare>eq|ne){_COMBINE}.(?P<kind>[bsu](16|32|64))",
+    operands=(3, 4),
+)
+@instruction(
+    "setp",
+    form=f".(?P<compare>lt|le|gt|ge){_COMBINE}.(?P<kind>[su](16|32|64))",
     operands=(3, 4),
 )
 @instruction(
