@@ -311,12 +311,14 @@ def complete_tx(warp: Warp, address: int, nbytes: int) -> None:
     warp.record("mbarrier.complete_tx", {"mbar": address, "tx_bytes": nbytes})
 
 
-def arrive_expect_tx(warp: Warp, address: int, nbytes: int) -> None:
-    """``mbarrier.arrive.expect_tx``: expect the bytes, then arrive once."""
+def arrive_expect_tx(warp: Warp, address: int, *nbytes: int) -> None:
+    """``mbarrier.arrive.expect_tx``: expect bytes, then arrive, for each lane."""
     _, unit, at = _unit(warp, address)
-    _check_operand(warp, "an expected byte count", nbytes, 0)
-    unit.update(at, arrivals=1, tx_bytes=nbytes, who=warp.who)
-    warp.record("mbarrier.arrive.expect_tx", {"mbar": address, "tx_bytes": nbytes})
+    for each in nbytes:
+        _check_operand(warp, "an expected byte count", each, 0)
+    total = sum(nbytes)
+    unit.update(at, arrivals=len(nbytes), tx_bytes=total, who=warp.who)
+    warp.record("mbarrier.arrive.expect_tx", {"mbar": address, "tx_bytes": total})
 
 
 def pending_count(warp: Warp, address: int) -> int:

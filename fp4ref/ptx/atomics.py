@@ -20,11 +20,9 @@ from fp4ref.ptx.spaces import check_alignment, read_memory, resolve, write_memor
 from fp4ref.ptx.state import LANES, LaunchContext, WarpState, dtype_of
 from fp4ref.ptx.syntax import Instruction, PtxError
 
-_WHERE = (
-    "(.(relaxed|acquire|release|acq_rel))?(.(cta|cluster|gpu|sys))?"
-    "(.(?P<space>global|shared(::cta|::cluster)?))?"
-)
-_WHAT = ".(?P<what>add|min|max|inc|dec|and|or|xor|exch|cas).(?P<kind>[bsu](32|64)|f32)"
+_WHERE = "(.(cta|cluster|gpu|sys))?(.(?P<space>global|shared(::cta|::cluster)?))?"
+_REDUCE = "add|min|max|inc|dec|and|or|xor"
+_KIND = ".(?P<kind>[bsu](32|64)|f32)"
 
 _TYPES = {
     "add": ("s32", "u32", "u64", "f32"),
@@ -77,15 +75,28 @@ def _operations(what: str, kind: str) -> dict[str, Operation]:
     return dict.fromkeys(("global", "shared"), functions[what])
 
 
-@instruction("atom", form=_WHERE + _WHAT, operands=(3, 4), strict=True, effect=False)
-@instruction("red", form=_WHERE + _WHAT, operands=2, writes=0, strict=True)
+@instruction(
+    "atom",
+    form=f"(.(relaxed|acquire|release|acq_rel))?{_WHERE}"
+    f".(?P<what>{_REDUCE}|exch|cas){_KIND}",
+    operands=(3, 4),
+    strict=True,
+    effect=False,
+)
+@instruction(
+    "red",
+    form=f"(.(relaxed|release))?{_WHERE}.(?P<what>{_REDUCE}){_KIND}",
+    operands=2,
+    writes=0,
+    strict=True,
+)
 def atomic(context: LaunchContext, each: Instruction, form: Form) -> Action:
     """Build ``atom`` and ``red``."""
     what, kind = form["what"], form["kind"]
     operations = _operations(what, kind)
     returns = form["name"] == "atom"
     operands = each.operands if returns else (None, *each.operands)
-    if len(operands) != (4 if what == "cas" else 3) or (what == "cas" and not returns):
+    if len(operands) != (4 if what == "cas" else 3):
         raise PtxError(f"PTX line {each.line}: {each.opcode} with {len(operands)}")
     put = writer(context, operands[0], kind, each)
     at = address_reader(context, operands[1], each)

@@ -20,7 +20,7 @@ from fp4ref.ptx.syntax import Instruction, PtxError
 
 _OWN = "(.(?P<space>shared(::cta)?))?.b64"
 _ANY = "(.(?P<space>shared(::cta|::cluster)?))?.b64"
-_ORDER = "(.(release|relaxed)(.(cta|cluster))?)?"
+_ORDER = "(.(release|relaxed).(cta|cluster))?"
 
 
 def _addresses(
@@ -69,7 +69,7 @@ def inval(context: LaunchContext, each: Instruction, form: Form) -> Action:
 def arrive(context: LaunchContext, each: Instruction, form: Form) -> Action:
     """Build ``mbarrier.arrive`` and ``arrive.expect_tx``; each lane arrives once.
 
-    The state that an arrival returns is the word before it.
+    The state that it returns is that before all of its lanes.
     """
     returns = each.operands[0] is not None
     expects = bool(form["expects"])
@@ -87,22 +87,18 @@ def arrive(context: LaunchContext, each: Instruction, form: Form) -> Action:
 
     def act(state: WarpState) -> None:
         addresses, amounts = at(state), amount(state)
-        if not expects and not returns:
-            # Lanes that arrive on one mbarrier do so together.
-            for address in dict.fromkeys(addresses[state.lanes].tolist()):
-                mine = state.lanes & (addresses == address)
+        words = np.zeros(LANES, np.uint64)
+        # Lanes that arrive on one mbarrier do so together.
+        for address in dict.fromkeys(addresses[state.lanes].tolist()):
+            mine = state.lanes & (addresses == address)
+            if returns:
+                words[mine] = _state(state, address)
+            if expects:
+                nbytes = amounts[mine].tolist()
+                mbarrier.arrive_expect_tx(state.warp, address, *nbytes)
+            else:
                 total = int(amounts[mine].sum(dtype=np.uint64))
                 mbarrier.arrive(state.warp, address, total)
-            return
-        words = np.zeros(LANES, np.uint64)
-        for lane in np.flatnonzero(state.lanes):
-            address = int(addresses[lane])
-            if returns:
-                words[lane] = state.warp.cta.mbarriers.load(address).encode()
-            if expects:
-                mbarrier.arrive_expect_tx(state.warp, address, int(amounts[lane]))
-            else:
-                mbarrier.arrive(state.warp, address, int(amounts[lane]))
         put(state, words)
 
     return act
@@ -110,11 +106,19 @@ def arrive(context: LaunchContext, each: Instruction, form: Form) -> Action:
 
 _ONES = np.ones(LANES, np.uint32)
 
+_RETURNED = (1 << 64) - (1 << 43)
+"""Phase and pending count; PTX leaves the other bits of a state open."""
+
+
+def _state(state: WarpState, address: int) -> int:
+    cta, at = state.warp.cta.resolve_shared(address)
+    return cta.mbarriers.load(at).encode() & _RETURNED
+
 
 @instruction(
     "mbarrier.expect_tx",
     "mbarrier.complete_tx",
-    form=f"(.relaxed(.(cta|cluster))?)?{_ANY}",
+    form=f"(.relaxed.(cta|cluster))?{_ANY}",
     operands=2,
     writes=0,
     strict=True,
@@ -137,7 +141,7 @@ def transaction(context: LaunchContext, each: Instruction, form: Form) -> Action
 @instruction(
     "mbarrier.test_wait",
     "mbarrier.try_wait",
-    form=f"(?P<parity>.parity)?(.(acquire|relaxed)(.(cta|cluster))?)?{_OWN}",
+    form=f"(?P<parity>.parity)?(.(acquire|relaxed).(cta|cluster))?{_OWN}",
     operands=(3, 4),
     strict=True,
     blocks=True,

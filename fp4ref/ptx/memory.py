@@ -28,12 +28,15 @@ from fp4ref.ptx.syntax import (
 )
 from fp4ref.trace import Bytes
 
-_ORDER = "(.(weak|volatile|(relaxed|acquire|release).(cta|cluster|gpu|sys)))?"
-_CACHE = (
-    "(.nc)?(.(ca|cg|cs|lu|cv|wb|wt))?(.L1::(evict_normal|evict_unchanged|evict_first|"
-    "evict_last|no_allocate))?(.L2::(evict_normal|evict_first|evict_last))?"
-    "(.L2::(64B|128B|256B))?"
+_SCOPE = "(cta|cluster|gpu|sys)"
+_EVICT = (
+    "(.L1::(evict_normal|evict_unchanged|evict_first|evict_last|no_allocate))?"
+    "(.L2::(evict_normal|evict_first|evict_last))?"
 )
+_LOAD_ORDER = f"(.(weak|volatile|(relaxed|acquire).{_SCOPE}))?"
+_LOAD_CACHE = f"(.nc)?(.(ca|cg|cs|lu|cv))?{_EVICT}(.L2::(64B|128B|256B))?"
+_STORE_ORDER = f"(.(weak|volatile|(relaxed|release).{_SCOPE}))?"
+_STORE_CACHE = f"(.(wb|cg|cs|wt))?{_EVICT}"
 """Orders and cache hints change no value here: a warp's accesses are seen at once."""
 
 _VECTOR = "(.v(?P<count>2|4|8))?.(?P<kind>[bsu](8|16|32|64)|f32|f64|b128)"
@@ -51,13 +54,18 @@ def _width(each: Instruction, form: Form, space: str) -> tuple[str, int, int]:
         )
     if (count == 8 and nbytes != 32) or (nbytes == 32 and space == "generic"):
         raise Unknown("ptx-ld-st")
+    if nbytes != 32 and ".L2::evict" in each.opcode:
+        raise PtxError(
+            f"PTX line {each.line}: {each.opcode} moves {nbytes} bytes; a priority of "
+            "L2 goes with 32"
+        )
     return kind, count, nbytes
 
 
 @instruction(
     "ld",
-    form=f"{_ORDER}(.(?P<space>global|{_SHARED}|local|param(::entry)?|const))?"
-    f"{_CACHE}{_VECTOR}",
+    form=f"{_LOAD_ORDER}(.(?P<space>global|{_SHARED}|local|param(::entry)?|const))?"
+    f"{_LOAD_CACHE}{_VECTOR}",
     operands=2,
     taints=True,
 )
@@ -127,8 +135,8 @@ def _read(
 
 @instruction(
     "st",
-    form=f"{_ORDER}(.(?P<space>global|{_SHARED}|local|param(::func)?))?"
-    f"{_CACHE}{_VECTOR}",
+    form=f"{_STORE_ORDER}(.(?P<space>global|{_SHARED}|local|param(::func)?))?"
+    f"{_STORE_CACHE}{_VECTOR}",
     operands=2,
     writes=0,
     effect=True,

@@ -58,7 +58,8 @@ def move(context: LaunchContext, each: Instruction, form: Form) -> Action:
 
 def _pieces(each: Instruction, kind: str, count: int) -> str:
     bits = 8 * TYPE_NBYTES[kind]
-    if kind[0] != "b" or bits % count or bits // count not in (8, 16, 32, 64):
+    fits = count in (2, 4) and bits % count == 0 and bits // count in (8, 16, 32, 64)
+    if kind[0] != "b" or not fits:
         raise PtxError(f"PTX line {each.line}: {each.opcode} of {count} pieces")
     return f"b{bits // count}"
 
@@ -210,7 +211,12 @@ def _comparison(form: Form) -> Callable[[Lanes, Lanes], Lanes]:
 
 @instruction(
     "setp",
-    form=f".(?P<compare>eq|ne|lt|le|gt|ge){_COMBINE}.(?P<kind>[bsu](16|32|64))",
+    form=f".(?P<compare>eq|ne){_COMBINE}.(?P<kind>[bsu](16|32|64))",
+    operands=(3, 4),
+)
+@instruction(
+    "setp",
+    form=f".(?P<compare>lt|le|gt|ge){_COMBINE}.(?P<kind>[su](16|32|64))",
     operands=(3, 4),
 )
 @instruction(

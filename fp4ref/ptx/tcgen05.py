@@ -88,6 +88,7 @@ def relinquish(context: LaunchContext, each: Instruction, form: Form) -> Action:
 
 # -- loads and stores ---------------------------------------------
 
+_MOST_REGISTERS = 128
 _PER_REPEAT = {"32x32b": 1, "16x64b": 1, "16x32bx2": 1, "16x128b": 2, "16x256b": 4}
 _ACCESS = (
     f".sync.aligned.(?P<shape>{'|'.join(_PER_REPEAT)})"
@@ -99,7 +100,8 @@ def _access(each: Instruction, form: Form, registers: int) -> tuple[Shape, int]:
     """Return shape and repeat, which fit the number of registers and operands."""
     shape, repeat = form["shape"], int(form["repeat"])
     split = shape == "16x32bx2"
-    if registers != repeat * _PER_REPEAT[shape] or len(each.operands) != 2 + split:
+    fits = registers == repeat * _PER_REPEAT[shape] and registers <= _MOST_REGISTERS
+    if not fits or len(each.operands) != 2 + split:
         raise PtxError(
             f"PTX line {each.line}: {each.opcode} with {registers} registers and "
             f"{len(each.operands)} operands"
