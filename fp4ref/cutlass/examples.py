@@ -23,8 +23,13 @@ from fp4ref.cutlass.toolchain import (
     find_toolchain,
 )
 from fp4ref.errors import Fp4refError, InputError
+from fp4ref.free_memory import require_memory
 from fp4ref.hardware.machine import Machine
 from fp4ref.hardware.tensor_map import TensorMap
+
+MOST_EXTENT = (1 << 31) - 1
+_NBYTES_AN_ELEMENT = 16
+"""The example's tensors, its reference, and the emulated device's copy of both."""
 
 Arguments = Callable[[int, int, int], list[str]]
 
@@ -138,6 +143,20 @@ class ExampleResult:
     seconds: float
 
 
+def check_sizes(m: int, n: int, k: int) -> None:
+    """Raise `InputError` for a product that no example can hold."""
+    product = f"a product of {m} x {n} x {k}"
+    if min(m, n, k) < 1:
+        raise InputError(f"{product}; every extent is 1 or more")
+    if max(m, n, k) > MOST_EXTENT:
+        raise InputError(
+            f"{product}; the examples read each extent as an int, at most "
+            f"{MOST_EXTENT:,}"
+        )
+    elements = m * k + n * k + m * n
+    require_memory(elements * _NBYTES_AN_ELEMENT, product, "Take smaller sizes.")
+
+
 def find_example(name: str) -> Example:
     """Return a known example.
 
@@ -204,8 +223,7 @@ def run_example(
     NotModelled
         It calls CUDA functions that the stand-in runtime lacks.
     """
-    if min(m, n, k) < 1:
-        raise InputError(f"a product of {m} x {n} x {k}; every extent is 1 or more")
+    check_sizes(m, n, k)
     example = find_example(name)
     built = build_example(name, progress)
     library = build_stand_in(find_toolchain())
