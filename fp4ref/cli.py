@@ -30,7 +30,7 @@ from fp4ref.compare import compare as compare_traces
 from fp4ref.cuda_kernel.build import packaged
 from fp4ref.cuda_kernel.sass import MANDATORY, figures
 from fp4ref.cuda_kernel.twins import twin
-from fp4ref.cutlass.examples import assemble_example, find_example
+from fp4ref.cutlass.examples import assemble_example, check_multiples, check_sizes
 from fp4ref.cutlass.execute import execute_example
 from fp4ref.doctor import doctor as diagnose
 from fp4ref.errors import InputError
@@ -239,7 +239,7 @@ def _progress(console: Console) -> Iterator[Callable[[int, int], None]]:
 def cutlass_command(
     name: Annotated[str, typer.Argument(help="72b, 81, tutorial-01 or tutorial-02.")],
     m: Annotated[int, typer.Option(help="Rows of D.")] = 256,
-    n: Annotated[int, typer.Option(help="Columns of D.")] = 384,
+    n: Annotated[int, typer.Option(help="Columns of D.")] = 512,
     k: Annotated[int, typer.Option(help="Depth.")] = 512,
     sms: Annotated[int, typer.Option(help="SMs of the emulated GPU, 1 to 160.")] = 2,
     schedule: Annotated[
@@ -263,7 +263,8 @@ def cutlass_command(
     console = Console(stderr=True)
     if ordering not in ("ptx", "shipped"):
         raise InputError(f"ordering {ordering!r}: say ptx or shipped")
-    find_example(name)
+    check_sizes(m, n, k)
+    check_multiples(name, m, n, k)
     if trace:
         trace = _trace_path(trace)
         _check_outputs([trace], None, force)

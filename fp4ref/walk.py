@@ -40,7 +40,7 @@ F32 = NDArray[np.float32]
 TINY = float(np.finfo(np.float32).tiny)
 LARGEST = float(np.finfo(np.float32).max)
 
-_NBYTES_A_K_TILE = 1_400_000
+_NBYTES_A_K_TILE = 1_700_000
 _NBYTES_A_TILE = 300_000
 _NBYTES_AN_SM = 3_000_000
 """What a traced run keeps, measured, for each k-tile, tile and SM."""

@@ -11,6 +11,7 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from secrets import token_hex
 from typing import BinaryIO
 
 from fp4ref.errors import InputError
@@ -83,7 +84,7 @@ def _target(path: Path) -> Path:
 @contextmanager
 def _part(path: Path) -> Iterator[Path]:
     """Make an empty file beside `path`; remove it unless it was renamed."""
-    part = _target(path).parent / f".fp4ref-{os.getpid()}.part"
+    part = _target(path).parent / f".fp4ref-{token_hex(8)}.part"
     with open(part, "xb"):
         pass
     try:
