@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import stat
 import zipfile
+import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -177,7 +178,7 @@ def _header(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Declared:
                 shape, _, dtype = npy.read_array_header_2_0(data)
             else:
                 raise _Wrong(f"{name} has fields, or an unknown format {version}")
-        except (_Wrong, MemoryError):
+        except (_Wrong, MemoryError, zipfile.BadZipFile, zlib.error):
             raise
         except Exception:  # the header is a Python literal of any kind
             raise _Wrong(f"{name} is no array of NumPy's") from None

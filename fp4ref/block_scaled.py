@@ -322,7 +322,8 @@ def _as_float32(x: ArrayLike) -> NDArray[np.float32]:
             f"x: dtype {array.dtype}; need float32, float16 or bfloat16. Rounding "
             "anything else to float32 is for you to decide: .astype(numpy.float32)"
         )
-    return array.astype(np.float32)
+    with np.errstate(invalid="ignore"):  # a signalling NaN
+        return array.astype(np.float32)
 
 
 def _warn_of_losses(

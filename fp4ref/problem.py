@@ -202,7 +202,7 @@ def _float32(array: NDArray[Any], name: str, path: str | Path, notes: list[str])
     )
     if array.dtype == np.uint16:
         return (array.astype(np.uint32) << 16).view(np.float32)
-    with np.errstate(over="ignore", under="ignore"):
+    with np.errstate(all="ignore"):  # what it does to the values is told below
         matrix = array.astype(np.float32)
     if array.dtype.itemsize <= 4:
         return matrix

@@ -369,9 +369,9 @@ def _errors(
     problem: Problem, qa: BlockScaled, qb: BlockScaled, accumulators: F32
 ) -> dict[str, float]:
     """Return the relative Frobenius errors of y against float64, where finite."""
-    x, w = problem.x.astype(np.float64), problem.w.astype(np.float64)
     scale = float(qa.global_scale or 1) * float(qb.global_scale or 1)
-    with np.errstate(invalid="ignore"):  # Inf * 0
+    with np.errstate(invalid="ignore"):  # a signalling NaN; Inf * 0
+        x, w = problem.x.astype(np.float64), problem.w.astype(np.float64)
         exact = x @ w.T
         products = {
             "x and w": accumulators.astype(np.float64) / scale,

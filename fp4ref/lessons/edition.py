@@ -33,6 +33,12 @@ def student_edition(
     if not found:
         raise InputError(f"{notebooks} has no notebooks; run this in a checkout")
     texts = {path.name: _without_solutions(path) for path in found}
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(
+            f"cannot write into {folder}: {error.strerror}; name a folder"
+        ) from None
     made = _manifest(folder)
     changed = [
         name
@@ -45,7 +51,6 @@ def student_edition(
             f"{folder} has changed notebooks ({', '.join(changed)}); use --force to "
             "overwrite them"
         )
-    folder.mkdir(parents=True, exist_ok=True)
     for name, text in texts.items():
         (folder / name).write_bytes(text.encode())
     hashes = made | {name: _digest(text) for name, text in texts.items()}
