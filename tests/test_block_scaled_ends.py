@@ -1,4 +1,4 @@
-"""block_scaled: numbers near both ends of float32 come back at their size, or in words."""
+"""block_scaled: numbers near both ends of float32 come back, or are lost in words."""
 
 from __future__ import annotations
 

@@ -111,13 +111,12 @@ def execute_example(
     NotModelled
         It calls CUDA functions that the stand-in runtime lacks.
     """
-    example = find_example(name)
+    if schedule is None:
+        schedule = find_example(name).schedule
     check_sizes(m, n, k)
+    machine = Machine(sms, make_schedule(schedule), ordering)
     build_example(name, progress)
     module = _module(name)
-    if schedule is None:
-        schedule = example.schedule
-    machine = Machine(sms, make_schedule(schedule), ordering)
     if trace:
         machine.recorder = Recorder()
 

@@ -50,18 +50,18 @@ class Tally:
         ]
 
 
-def fuzz(seed: int, count: int) -> Tally:
+def fuzz(seed: int, first: int, count: int) -> Tally:
     """Run `count` cases; a case that hangs or kills its worker is one problem."""
-    tally, at = Tally(), 0
-    while at < count:
+    tally, at, end = Tally(), first, first + count
+    while at < end:
         with tempfile.TemporaryFile() as errors:
-            at = _run_worker(seed, at, count, tally, errors)
+            at = _run_worker(seed, at, end, tally, errors)
     return tally
 
 
-def _run_worker(seed: int, at: int, count: int, tally: Tally, errors: Any) -> int:
+def _run_worker(seed: int, at: int, end: int, tally: Tally, errors: Any) -> int:
     """Read what one worker tells; return the case with which to go on."""
-    command = [sys.executable, str(WORKER), str(seed), str(at), str(count - at)]
+    command = [sys.executable, str(WORKER), str(seed), str(at), str(end - at)]
     # Threads of BLAS take addresses, of which the worker has 2 GB.
     environment = os.environ | {"OPENBLAS_NUM_THREADS": "1", "COLUMNS": "100"}
     with subprocess.Popen(
@@ -72,7 +72,7 @@ def _run_worker(seed: int, at: int, count: int, tally: Tally, errors: Any) -> in
             found = json.loads(line)
             if "peak" in found:
                 tally.peak = max(tally.peak, found["peak"])
-                return count
+                return end
             begun = found.get("begin", begun)
             if "what" in found:
                 tally.add(found)

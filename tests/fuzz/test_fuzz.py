@@ -20,6 +20,7 @@ from fuzz_worker import MOST_NBYTES, problems_of
 from fp4ref.ptx import Program, parse
 
 SOAK_RUNS = 20_000
+PARTS = 4
 
 
 def check(tally: Tally, runs: int) -> None:
@@ -32,18 +33,20 @@ def check(tally: Tally, runs: int) -> None:
 
 
 def test_a_hundred_of_today(rotating_seed: int) -> None:
-    check(fuzz(rotating_seed, 100), 100)
+    check(fuzz(rotating_seed, 0, 100), 100)
 
 
 @pytest.mark.soak
-def test_twenty_thousand(rotating_seed: int) -> None:
-    tally = fuzz(rotating_seed, SOAK_RUNS)
-    check(tally, SOAK_RUNS)
+@pytest.mark.parametrize("part", range(PARTS))
+def test_twenty_thousand(rotating_seed: int, part: int) -> None:
+    runs = SOAK_RUNS // PARTS
+    tally = fuzz(rotating_seed, part * runs, runs)
+    check(tally, runs)
     assert set(tally.statuses) == {0, 1, 2}
     for kind in ("walk", "compare", "frames", "doctor", "sass", "fidelity"):
-        assert tally.kinds[f"fp4ref {kind}"] > SOAK_RUNS // 400, kind
+        assert tally.kinds[f"fp4ref {kind}"] > runs // 400, kind
     for kind in ("ptx", "classroom grade"):
-        assert tally.kinds[kind] > SOAK_RUNS // 50, kind
+        assert tally.kinds[kind] > runs // 50, kind
 
 
 def test_what_is_mutated_is_right_before() -> None:
