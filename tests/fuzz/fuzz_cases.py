@@ -87,7 +87,7 @@ CUTLASS_OPTIONS: dict[str, tuple[str, ...]] = {
     "--sms": ("0", "-1", "161", "9" * 9),
     "--ordering": ("none", ""),
     "--schedule": ("soon", ""),
-    "--trace": ("no/where", "."),
+    "--trace": ("no/where",),
 }
 COMMANDS = ("walk", "cutlass", "sass", "compare", "doctor", "frames", "fidelity")
 WRONG_WORDS = ("--nope", "-x", "--json=1", "[/b]", "\udcff", "--", "", "-h", "extra")
