@@ -22,6 +22,12 @@ from typing import Any, Final, Literal, NoReturn, TypeVar, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from fp4ref.arguments import (
+    require_array,
+    require_choice,
+    require_instance,
+    require_number,
+)
 from fp4ref.errors import InputError, LayoutError
 from fp4ref.layout import SwizzledScales, padded_shape, sf_nbytes, swizzle_scales
 from fp4ref.numerics.formats import ScaleFormat, pack_e2m1, require_codes, unpack_e2m1
@@ -165,10 +171,7 @@ class BlockScaled:
             As for the class, or the convention or nibble order is not one of the two.
         """
         data = require_codes(packed, "packed")
-        if nibble_order not in ("low_first", "high_first"):
-            raise InputError(
-                f"nibble_order {nibble_order!r}; say 'low_first' (PTX) or 'high_first'"
-            )
+        require_choice(nibble_order, "nibble_order", ("low_first", "high_first"))
         if nibble_order == "high_first":
             data = (data << np.uint8(4)) | (data >> np.uint8(4))
         matrix = cls(unpack_e2m1(data), scales, format, scale_format)
@@ -285,8 +288,7 @@ def quantize(
     NonFiniteWarning
         `x` holds NaN or Inf.
     """
-    if recipe not in RECIPES:
-        raise InputError(f"recipe {recipe!r}; known recipes: {', '.join(RECIPES)}")
+    require_choice(recipe, "recipe", RECIPES)
     format = _require_format(format)
     chosen = _choose_scale_format(format, scale_format)
     vec_size, _ = FORMATS[format]
@@ -300,7 +302,7 @@ def quantize(
     if isinstance(global_scale, str):
         if global_scale != "auto" or chosen is not ScaleFormat.UE4M3:
             raise InputError(
-                f"global_scale {global_scale!r} with {chosen.name} scales; pass a "
+                f"global_scale: {global_scale!r} with {chosen.name} scales; pass a "
                 "number, None, or for UE4M3 scales 'auto'"
             )
         global_scale = min(float(amax_global_scale(values)), MOST_AUTO_SCALE)
@@ -315,8 +317,20 @@ def quantize(
     return BlockScaled(codes, scales, format, chosen, global_scale)
 
 
+def require_block_scaled(value: object, name: str) -> BlockScaled:
+    """Return `value` if it is a `BlockScaled`.
+
+    Raises
+    ------
+    InputError
+        It is something else.
+    """
+    remedy = "Make one with fp4ref.quantize"
+    return require_instance(value, name, BlockScaled, remedy)
+
+
 def _as_float32(x: ArrayLike) -> NDArray[np.float32]:
-    array = np.asarray(x)
+    array = require_array(x, "x")
     if array.dtype.name not in ("float32", "float16", "bfloat16"):
         raise InputError(
             f"x: dtype {array.dtype}; need float32, float16 or bfloat16. Rounding "
@@ -404,7 +418,7 @@ def _read_scales(
     """Return the scale codes, and their format where the array's type says it."""
     if isinstance(scales, SwizzledScales):
         return scales.unswizzle(), None
-    array = np.asarray(scales)
+    array = require_array(scales, "scales")
     declared = _SCALE_DTYPES.get(array.dtype.name)
     if declared is None:
         return require_codes(array, "scales"), None
@@ -422,9 +436,7 @@ def _require_format(format: str | None) -> str:
             "no format given; a scale byte does not tell it: 0x38 is 1.0 as UE4M3 and "
             f"2^-71 as UE8M0. Pass format={' or '.join(map(repr, FORMATS))}"
         )
-    if format not in FORMATS:
-        raise InputError(f"format {format!r}; known formats: {', '.join(FORMATS)}")
-    return format
+    return require_choice(format, "format", tuple(FORMATS))
 
 
 def _choose_scale_format(
@@ -432,6 +444,9 @@ def _choose_scale_format(
 ) -> ScaleFormat:
     """Settle the scale format from the format, the argument and the array's type."""
     vec_size, legal = FORMATS[format]
+    if wanted is not None:
+        names = [name for f in ScaleFormat for name in (f, f.value)]
+        wanted = require_choice(wanted, "scale_format", names)
     chosen = wanted if wanted is not None else declared or legal[0]
     for scale_format in legal:
         if chosen in (scale_format, scale_format.value):
@@ -484,12 +499,13 @@ def _encode_scale(
     matrix: BlockScaled, global_scale: float, convention: str | None
 ) -> float:
     """Return G, and warn where it looks inverted."""
-    if convention not in ("encode", "decode"):
-        raise InputError(
-            f"global_scale_convention {convention!r}; say 'encode' for 448*6/amax "
-            "(FlashInfer, vLLM, TransformerEngine) or 'decode' for its inverse "
-            "(ModelOpt, torchao). The number itself does not tell"
-        )
+    require_choice(
+        convention,
+        "global_scale_convention",
+        ("encode", "decode"),
+        "'encode' is 448*6/amax (FlashInfer, vLLM, TransformerEngine), 'decode' its "
+        "inverse (ModelOpt, torchao). The number itself does not tell",
+    )
     given = _positive_float32(global_scale, "global_scale")
     encode = (
         given
@@ -511,13 +527,13 @@ def _positive_float32(value: Any, name: str) -> float:
     """Round to float32; refuse what is not a positive finite number there."""
     try:
         with np.errstate(over="ignore", under="ignore"):
-            rounded = float(np.float32(value))
-    except (TypeError, ValueError):
+            rounded = float(np.float32(require_number(value, name)))
+    except InputError:
         rounded = float("nan")
     if not 0 < rounded < float("inf"):
         raise InputError(
-            f"{name} {value!r}; need a positive number that is finite in float32, or "
-            "None for one level of scales"
+            f"{name}: {value!r:.60}; need a positive number that is finite in float32, "
+            "or None for one level of scales"
         )
     return rounded
 

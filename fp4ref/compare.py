@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from fp4ref.arguments import require_instance
 from fp4ref.errors import InputError
 from fp4ref.layout import SwizzleMode
 from fp4ref.numerics import ScaleFormat, decode_e2m1
@@ -246,7 +247,7 @@ def compare(a: Run | Trace, b: Run | Trace) -> Comparison:
     InputError
         A run without a trace, or two problems of different shape or output.
     """
-    traces = [_trace(x) for x in (a, b)]
+    traces = [_trace(a, "a"), _trace(b, "b")]
     for name in ("shape", "scale_format"):
         one, other = (t.meta.get(name) for t in traces)
         if one != other:
@@ -296,11 +297,14 @@ def compare(a: Run | Trace, b: Run | Trace) -> Comparison:
     return Comparison(sum(counts.values()), counts, difference_in_result)
 
 
-def _trace(x: Run | Trace) -> Trace:
-    trace = x.trace if isinstance(x, Run) else x
-    if not isinstance(trace, Trace):
-        raise InputError("a run without a trace cannot be compared; use trace=True")
-    return trace
+def _trace(x: object, name: str) -> Trace:
+    if isinstance(x, Run):
+        if x.trace is None:
+            raise InputError(
+                f"{name} is a run without a trace; use run(..., trace=True)"
+            )
+        return x.trace
+    return require_instance(x, name, Trace, "Or the Run that fp4ref.run returns")
 
 
 def _allocation(trace: Trace, name: str) -> Range | None:

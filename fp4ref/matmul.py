@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from fp4ref.block_scaled import BlockScaled
+from fp4ref.block_scaled import BlockScaled, require_block_scaled
 from fp4ref.errors import InputError
 from fp4ref.numerics import matmul_block_scaled
 
@@ -30,12 +30,7 @@ def matmul(a: BlockScaled, b: BlockScaled) -> NDArray[np.float32]:
     InputError
         Formats or shapes do not fit.
     """
-    for name, q in (("A", a), ("B", b)):
-        if not isinstance(q, BlockScaled):
-            raise InputError(
-                f"{name} is a {type(q).__name__}; pass a BlockScaled, for example from "
-                "fp4ref.quantize"
-            )
+    a, b = require_block_scaled(a, "a"), require_block_scaled(b, "b")
     if (a.format, a.scale_format) != (b.format, b.scale_format):
         raise InputError(
             f"A is {a.format} with {a.scale_format.name} scales, B is {b.format} with "

@@ -14,7 +14,9 @@ import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
-from fp4ref.block_scaled import BlockScaled
+from fp4ref.arguments import require_array, require_instance
+from fp4ref.block_scaled import BlockScaled, require_block_scaled
+from fp4ref.errors import InputError
 from fp4ref.gemm.config import SF_VEC_SIZE, GemmConfig
 from fp4ref.matmul import matmul
 from fp4ref.numerics import (
@@ -28,6 +30,7 @@ from fp4ref.numerics import (
     relu,
     silu,
 )
+from fp4ref.numerics.formats import require_float32
 
 MMA_K = 64
 FRACTION_BITS = 35
@@ -50,8 +53,18 @@ def expected(
     config: GemmConfig | None = None,
 ) -> Expected:
     """Return D and SFD of the whole problem, from `matmul` and `quantize_blocks`."""
-    config = config or GemmConfig()
+    config = GemmConfig() if config is None else config
+    require_instance(
+        config, "config", GemmConfig, "For example GemmConfig(d_format='bf16')"
+    )
     accumulators = matmul(a, b)
+    source = None if c is None else _float32_of_c(c, config, accumulators.shape)
+    if bias is not None:
+        bias = require_float32(bias, "bias")
+        if bias.shape != accumulators.shape[-1:]:
+            raise InputError(
+                f"bias of shape {bias.shape}; need {accumulators.shape[-1:]}"
+            )
     alpha = config.alpha
     if alpha is None:
         alpha = 1.0 / (float(a.global_scale or 1) * float(b.global_scale or 1))
@@ -60,8 +73,8 @@ def expected(
         z = mul_f32(alpha32, accumulators)
     else:
         z = fma_f32(alpha32, accumulators, bias)
-    if config.beta != 0 and c is not None:
-        z = fma_f32(np.float32(config.beta), np.asarray(c).astype(np.float32), z)
+    if config.beta != 0 and source is not None:
+        z = fma_f32(np.float32(config.beta), source, z)
     else:
         z = add_f32(z, np.float32(0))
     match config.activation:
@@ -87,6 +100,35 @@ def expected(
         vec_size=SF_VEC_SIZE,
     )
     return Expected(codes[..., :n], scales)
+
+
+_C_DTYPES = {
+    "f32": np.dtype(np.float32),
+    "f16": np.dtype(np.float16),
+    "bf16": np.dtype(ml_dtypes.bfloat16),
+}
+
+
+def _float32_of_c(
+    c: object, config: GemmConfig, shape: tuple[int, ...]
+) -> NDArray[np.float32]:
+    """Return C as float32; bf16 may be given as its uint16 bits.
+
+    Raises
+    ------
+    InputError
+        Another type than `config.c_format`, or another shape than D.
+    """
+    array = require_array(c, "c")
+    need = _C_DTYPES[config.c_format or "f32"]
+    if config.c_format == "bf16" and array.dtype == np.uint16:
+        array = array.view(ml_dtypes.bfloat16)
+    if array.dtype != need or array.shape not in (shape, (1, *shape)):
+        raise InputError(
+            f"c is {array.dtype} {array.shape}; give {need} {shape} (c_format "
+            f"{config.c_format!r}; bf16 also as its uint16 bits)"
+        )
+    return array.astype(np.float32).reshape(shape)
 
 
 @dataclass(frozen=True)
@@ -132,6 +174,8 @@ def bound(a: BlockScaled, b: BlockScaled, accumulators: NDArray[np.float32]) -> 
 
     The float64 product itself is off by at most K * 2^-53 * P.
     """
+    a, b = require_block_scaled(a, "a"), require_block_scaled(b, "b")
+    accumulators = require_float32(accumulators, "accumulators")
     x = _values(a)
     y = np.swapaxes(_values(b), -1, -2)
     exact = x @ y
@@ -143,6 +187,10 @@ def bound(a: BlockScaled, b: BlockScaled, accumulators: NDArray[np.float32]) -> 
     truncation = np.maximum(2.0**-23 * magnitude * (1 + 2.0**-20), 2.0**-149)
     alignment = 5 * 2.0**-FRACTION_BITS * largest
     allowed = steps * (truncation + alignment) + k * 2.0**-53 * magnitude
+    if accumulators.shape != exact.shape:
+        raise InputError(
+            f"accumulators of shape {accumulators.shape}; need {exact.shape}"
+        )
     nan = np.isnan(exact)
     if not np.array_equal(np.isnan(accumulators), nan):
         return Bound(exact, allowed, float("inf"))

@@ -10,7 +10,13 @@ import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
-from fp4ref.block_scaled import BlockScaled
+from fp4ref.arguments import (
+    require_choice,
+    require_instance,
+    require_integer,
+    require_list,
+)
+from fp4ref.block_scaled import BlockScaled, require_block_scaled
 from fp4ref.cuda_kernel import launch_ptx
 from fp4ref.cuda_kernel.on_device import launch_device
 from fp4ref.errors import HardwareFault, InputError
@@ -123,17 +129,16 @@ def run(
     HardwareFault
         The kernel did something wrong on the machine.
     """
-    if backend not in get_args(Backend):
-        words = ", ".join(repr(name) for name in get_args(Backend))
-        raise InputError(f"backend {backend!r}: this release has {words}")
-    for name, q in (("A", a), ("B", b)):
-        if not isinstance(q, BlockScaled):
-            raise InputError(
-                f"{name} is a {type(q).__name__}; pass a BlockScaled, for example from "
-                "fp4ref.quantize"
-            )
+    require_choice(backend, "backend", get_args(Backend))
+    require_choice(ordering, "ordering", get_args(Ordering))
+    require_choice(trace, "trace", (False, True))
+    a, b = require_block_scaled(a, "a"), require_block_scaled(b, "b")
     config = GemmConfig() if config is None else config
-    _check_options(config, c, bias, sms, tiles)
+    sms = require_integer(sms, "sms", 1)
+    _check_types(config, c, bias)
+    chosen = None
+    if tiles is not None:
+        chosen = require_list(tiles, "tiles", "(m, n) or (m, n, batch) tiles")
     seed: object = schedule
     if isinstance(seed, np.integer):
         schedule = int(seed)
@@ -142,7 +147,6 @@ def run(
     if c is not None and c.dtype == ml_dtypes.bfloat16:
         c = c.view(np.uint16)
     problem = GemmProblem(machine, a, b, c, bias, config)
-    chosen = None if tiles is None else list(tiles)
     if progress:
         total = problem.params.grid.count if chosen is None else len(chosen)
         machine.on_step.append(_reporter(progress, total, config.subtiles))
@@ -185,25 +189,15 @@ def run(
     )
 
 
-def _check_options(
-    config: object, c: object, bias: object, sms: object, tiles: object
-) -> None:
+def _check_types(config: object, c: object, bias: object) -> None:
     """Raise `InputError` for an argument of the wrong type."""
-    if not isinstance(config, GemmConfig):
-        raise InputError(
-            f"config is a {type(config).__name__}; pass a GemmConfig, for example "
-            "GemmConfig(d_format='bf16')"
-        )
-    for name, array in (("C", c), ("bias", bias)):
-        if array is not None and not isinstance(array, np.ndarray):
-            raise InputError(
-                f"{name} is a {type(array).__name__}; pass a NumPy array of the type "
-                "that the configuration names"
-            )
-    if isinstance(sms, bool) or not isinstance(sms, int | np.integer):
-        raise InputError(f"sms={sms!r}: a whole number of SMs, at least 1")
-    if tiles is not None and not isinstance(tiles, Iterable):
-        raise InputError(f"tiles={tiles!r}: a list of (m, n) or (m, n, batch) tiles")
+    require_instance(
+        config, "config", GemmConfig, "For example GemmConfig(d_format='bf16')"
+    )
+    for name, array in (("c", c), ("bias", bias)):
+        if array is not None:
+            remedy = "Its type is the one that the configuration names"
+            require_instance(array, name, np.ndarray, remedy)
 
 
 def _reporter(

@@ -291,9 +291,9 @@ def test_other_problems_and_untraced_runs_are_refused(base: fp4ref.Run) -> None:
     a, b = wide_pair(0, 40, 40, 64)
     with pytest.raises(InputError, match="different shape"):
         compare(base, fp4ref.run(a, b))
-    with pytest.raises(InputError, match="without a trace cannot be compared"):
-        compare(base, fp4ref.run(a, b, trace=False))
     with pytest.raises(InputError, match="without a trace"):
+        compare(base, fp4ref.run(a, b, trace=False))
+    with pytest.raises(InputError, match="a is a str"):
         compare("x", base)  # type: ignore[arg-type]
     with pytest.raises(InputError, match="different D: nvfp4 and f32"):
         compare(base, run(d_format="f32"))

@@ -120,8 +120,8 @@ def zeros(rows: int, k: int, lead: tuple[int, ...] = (), **kind: Any) -> BlockSc
         (zeros(2, 64, (1,)), zeros(2, 64), "K and the batch dimension must agree"),
         (zeros(2, 64), zeros(2, 64, scale_format="ue8m0"), "one instruction has one"),
         (zeros(2, 64), zeros(2, 64, format="mxfp4"), "one instruction has one format"),
-        (np.zeros((2, 64)), zeros(2, 64), "A is a ndarray; pass a BlockScaled"),
-        (zeros(2, 64), "b", "B is a str; pass a BlockScaled"),
+        (np.zeros((2, 64)), zeros(2, 64), "a is an ndarray; need a BlockScaled"),
+        (zeros(2, 64), "b", "b is a str; need a BlockScaled"),
     ],
     ids=["K", "batch", "rank", "scales", "format", "A", "B"],
 )

@@ -168,7 +168,7 @@ class GemmConfig:
         if not isinstance(self.sfd_format, ScaleFormat):
             raise ConfigError("sfd_format is ScaleFormat.UE4M3 or ScaleFormat.UE8M0")
         for name, value, legal in choices:
-            if value not in legal or type(value) not in {type(v) for v in legal}:
+            if type(value) not in {type(v) for v in legal} or value not in legal:
                 words = ", ".join(str(v) for v in legal)
                 raise ConfigError(f"{name}={value!r}: this kernel takes one of {words}")
         self._check_stages()
@@ -179,19 +179,21 @@ class GemmConfig:
             )
         if self.accumulator_stages * self.tile_n > COLUMNS:
             raise ConfigError(
-                f"{self.accumulator_stages} accumulators of {self.tile_n} columns need "
-                f"more than the {COLUMNS} TMEM columns. Use fewer accumulator stages"
+                f"accumulator_stages={self.accumulator_stages}: accumulators of tile_n="
+                f"{self.tile_n} columns need more than the {COLUMNS} TMEM columns. Use "
+                "fewer"
             )
         tmem = self.tmem
         if tmem.end > COLUMNS:
             raise ConfigError(
-                f"{self.accumulator_stages} accumulators of {self.tile_n} columns and "
-                f"{self.scale_buffers} scale buffers need {tmem.end} TMEM columns of "
-                f"{COLUMNS}. Use fewer accumulator stages"
+                f"accumulator_stages={self.accumulator_stages} of tile_n={self.tile_n} "
+                f"columns and scale_buffers={self.scale_buffers} need {tmem.end} TMEM "
+                f"columns of {COLUMNS}. Use fewer accumulator stages"
             )
         if self.most_stages < 2:
             raise ConfigError(
-                f"an epilogue of {self.epilogue_nbytes} bytes leaves room for "
+                f"c_stages={self.c_stages}, d_stages={self.d_stages}: an epilogue of "
+                f"{self.epilogue_nbytes} bytes leaves room for "
                 f"{max(self.most_stages, 0)} mainloop stages, and the ring needs 2. "
                 "Use fewer C and D stages"
             )
@@ -201,10 +203,13 @@ class GemmConfig:
                 f"{self.most_stages} fit"
             )
         if self.smem.end > SMEM_NBYTES:
+            counts = ("c_stages", "d_stages", "accumulator_stages", "clc_stages")
+            others = ", ".join(f"{name}={getattr(self, name)}" for name in counts)
             raise ConfigError(
-                f"{self.mainloop_stages} stages of {self.stage_nbytes} bytes and an "
-                f"epilogue of {self.epilogue_nbytes} bytes end at {self.smem.end}; a "
-                f"CTA has {SMEM_NBYTES} bytes. At most {self.most_stages} stages fit"
+                f"stages={self.mainloop_stages} of {self.stage_nbytes} bytes and an "
+                f"epilogue of {self.epilogue_nbytes} bytes ({others}) end at "
+                f"{self.smem.end}; a CTA has {SMEM_NBYTES} bytes. At most "
+                f"{self.most_stages} stages fit"
             )
 
     def _check_stages(self) -> None:

@@ -127,7 +127,7 @@ class GemmProblem:
             c_address = gmem.upload("C", _padded_c(c, self.shape, config))
             c_map = output_map(c_address, m, n, batches, config.c_type)
         elif c is not None:
-            raise InputError("C is given, but config.c_format is None; set it")
+            raise InputError("c is given, but config.c_format is None; set it")
         self.d_address = gmem.allocate("D", self._d_nbytes)
         self.sfd_address = 0
         if config.d_format == "nvfp4":
@@ -203,7 +203,7 @@ class GemmProblem:
         inside = 0 <= m < grid.tiles_m and 0 <= n < grid.tiles_n
         if not inside or not 0 <= batch < grid.batches:
             raise InputError(
-                f"tile {tile!r}: give (m, n) or (m, n, batch) inside "
+                f"tiles: {tile!r:.60}; give (m, n) or (m, n, batch) inside "
                 f"{grid.tiles_m} x {grid.tiles_n} tiles and {grid.batches} batches"
             )
         return grid.ctaid(m, n, batch)
@@ -298,11 +298,11 @@ def _padded_c(
     padded = np.zeros((batches, m, pitch_elements(n, config.c_type)), dtype)
     if c is None:
         if config.loads_c:
-            raise InputError(f"beta={config.beta} needs C; pass c= of shape {(m, n)}")
+            raise InputError(f"beta={config.beta} needs c; pass c= of shape {(m, n)}")
         return padded
     if c.dtype != dtype or c.shape not in ((m, n), (batches, m, n)):
         raise InputError(
-            f"C is {c.dtype} {c.shape}; give {dtype} {(m, n)} (c_format "
+            f"c is {c.dtype} {c.shape}; give {dtype} {(m, n)} (c_format "
             f"{config.c_format!r}; bf16 as its uint16 bits)"
         )
     padded[..., :n] = c

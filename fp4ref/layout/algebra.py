@@ -22,17 +22,18 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from fp4ref.errors import LayoutError
+from fp4ref.errors import InputError, LayoutError
 from fp4ref.layout.int_tuple import (
     IntTuple,
     compact_strides,
-    crd2idx,
     depth,
     flatten,
+    inner_product,
     is_congruent,
     notation,
     product,
     to_int_tuple,
+    whole,
 )
 
 
@@ -64,7 +65,8 @@ class Layout:
     stride: IntTuple = ()
 
     def __post_init__(self) -> None:
-        shape, stride = to_int_tuple(self.shape), to_int_tuple(self.stride)
+        shape = to_int_tuple(self.shape, "shape")
+        stride = to_int_tuple(self.stride, "stride")
         object.__setattr__(self, "shape", shape)
         object.__setattr__(
             self, "stride", compact_strides(shape) if stride == () else stride
@@ -81,7 +83,7 @@ class Layout:
 
     def __call__(self, crd: IntTuple) -> int:
         """Give the offset of a coordinate; an integer counts leftmost mode fastest."""
-        return crd2idx(crd, self.shape, self.stride)
+        return inner_product(to_int_tuple(crd, "crd"), self.shape, self.stride)
 
     def __getitem__(self, mode: int) -> Layout:
         return self.modes[mode]
@@ -142,8 +144,44 @@ class Layout:
 Tiler: TypeAlias = "Layout | int | tuple[Tiler, ...]"
 
 
+def require_layout(value: object, name: str) -> Layout:
+    """Return `value` if it is a layout.
+
+    Raises
+    ------
+    LayoutError
+        It is not.
+    """
+    if not isinstance(value, Layout):
+        raise LayoutError(f"{name}: {value!r:.60} is no Layout; see make_layout")
+    return value
+
+
+def require_tiler(value: object, name: str) -> Layout | tuple[Tiler, ...]:
+    """Return `value` if it is a tiler, an extent as a layout.
+
+    Raises
+    ------
+    LayoutError
+        A part is no layout, extent or tuple of these.
+    """
+    if isinstance(value, Layout):
+        return value
+    try:
+        if isinstance(value, tuple):
+            return tuple(require_tiler(part, name) for part in value)
+        return Layout(whole(value, name, 1))
+    except (InputError, RecursionError):
+        raise LayoutError(
+            f"{name}: {value!r:.60} is no tiler: a Layout, an extent of at least 1, or "
+            "a tuple of tilers"
+        ) from None
+
+
 def make_layout(*layouts: Layout) -> Layout:
     """Put layouts side by side as the modes of one layout."""
+    for layout in layouts:
+        require_layout(layout, "layouts")
     return Layout(tuple(a.shape for a in layouts), tuple(a.stride for a in layouts))
 
 
@@ -153,6 +191,7 @@ def coalesce(layout: Layout) -> Layout:
     Two neighbours ``s0:d0, s1:d1`` are one mode when ``d1 == s0*d0``. Extents of 1 are
     dropped. The result is flat.
     """
+    require_layout(layout, "layout")
     merged: list[tuple[int, int]] = []
     for n, d in layout.flat_modes:
         if n == 1:
@@ -179,11 +218,11 @@ def composition(a: Layout, b: Tiler) -> Layout:
         No layout of this shape has that law: extents and strides do not divide, or
         two modes of `b` together carry from one mode of `a` into the next.
     """
-    if isinstance(b, int):
-        b = Layout(b)
+    require_layout(a, "a")
+    b = require_tiler(b, "b")
     if isinstance(b, tuple):
         if len(b) > a.rank:
-            raise LayoutError(f"a tiler of {len(b)} modes does not fit {a}")
+            raise LayoutError(f"b: a tiler of {len(b)} modes does not fit {a}")
         rest = a.modes[len(b) :]
         return make_layout(*map(composition, a.modes, b), *rest)
     a = coalesce(a)
@@ -250,6 +289,8 @@ def complement(layout: Layout, cotarget: int = 1) -> Layout:
         Two modes overlap or leave a ragged gap, which no layout fills exactly. CuTe
         fills a ragged gap in part.
     """
+    require_layout(layout, "layout")
+    cotarget = whole(cotarget, "cotarget", 1)
     filled = 1
     gaps: list[tuple[int, int]] = []
     leaves = [(d, n) for n, d in layout.flat_modes if n > 1 and d > 0]
@@ -271,6 +312,7 @@ def right_inverse(layout: Layout) -> Layout:
     R starts at the mode of stride 1 and goes as far as the strides of `layout` are
     dense.
     """
+    require_layout(layout, "layout")
     reached = 1
     modes: list[tuple[int, int]] = []
     dense = flatten(compact_strides(layout.shape))
@@ -290,6 +332,7 @@ def left_inverse(layout: Layout) -> Layout:
     LayoutError
         `layout` repeats an offset, or its gaps fit no layout.
     """
+    require_layout(layout, "layout")
     if any(d == 0 and n > 1 for n, d in layout.flat_modes):
         raise LayoutError(f"{layout} repeats offsets (stride 0): no left inverse")
     return right_inverse(make_layout(layout, complement(layout)))

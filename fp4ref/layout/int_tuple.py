@@ -10,14 +10,18 @@ from __future__ import annotations
 
 import math
 import operator
+from functools import partial
 from typing import SupportsIndex, TypeAlias
 
+from fp4ref.arguments import require_integer
 from fp4ref.errors import LayoutError
+
+whole = partial(require_integer, error=LayoutError)
 
 IntTuple: TypeAlias = "int | tuple[IntTuple, ...]"
 
 
-def to_int_tuple(t: object) -> IntTuple:
+def to_int_tuple(t: object, name: str = "tuple") -> IntTuple:
     """Turn nested tuples of any integer type, NumPy's too, into an `IntTuple`.
 
     Raises
@@ -25,11 +29,14 @@ def to_int_tuple(t: object) -> IntTuple:
     LayoutError
         A leaf is not an integer.
     """
-    if isinstance(t, tuple):
-        return tuple(map(to_int_tuple, t))
-    if isinstance(t, SupportsIndex):
-        return operator.index(t)
-    raise LayoutError(f"{t!r} is not an integer or a tuple of integers")
+    try:
+        if isinstance(t, tuple):
+            return tuple(to_int_tuple(mode, name) for mode in t)
+        if isinstance(t, SupportsIndex):
+            return operator.index(t)
+    except (TypeError, RecursionError):  # a float array has __index__ and refuses
+        pass
+    raise LayoutError(f"{name}: {t!r:.60} is not an integer or a tuple of integers")
 
 
 def flatten(t: IntTuple) -> tuple[int, ...]:
@@ -88,12 +95,32 @@ def crd2idx(crd: IntTuple, shape: IntTuple, stride: IntTuple | None = None) -> i
     LayoutError
         `crd` is negative or is nested deeper or otherwise than `shape`.
     """
+    shape = to_int_tuple(shape, "shape")
+    crd = to_int_tuple(crd, "crd")
     if stride is None:
         stride = compact_strides(shape)
-    crd = to_int_tuple(crd)
+    stride = to_int_tuple(stride, "stride")
+    if not is_congruent(shape, stride):
+        raise LayoutError(
+            f"stride {notation(stride)} is nested differently than shape "
+            f"{notation(shape)}; give one stride per extent"
+        )
+    if min(flatten(shape), default=1) < 1:
+        raise LayoutError(f"shape {notation(shape)}: extents start at 1")
+    return inner_product(crd, shape, stride)
+
+
+def inner_product(crd: IntTuple, shape: IntTuple, stride: IntTuple) -> int:
+    """Give the index of a coordinate; shape and stride are congruent.
+
+    Raises
+    ------
+    LayoutError
+        `crd` is negative or does not fit `shape`.
+    """
     if isinstance(crd, int):
         if crd < 0:
-            raise LayoutError(f"coordinate {crd} is negative; coordinates start at 0")
+            raise LayoutError(f"crd: {crd} is negative; coordinates start at 0")
         index = 0
         modes = list(zip(flatten(shape), flatten(stride), strict=True))
         for extent, step in modes[:-1]:
@@ -102,10 +129,10 @@ def crd2idx(crd: IntTuple, shape: IntTuple, stride: IntTuple | None = None) -> i
         return index + (crd * modes[-1][1] if modes else 0)
     if isinstance(shape, int) or isinstance(stride, int) or len(crd) != len(shape):
         raise LayoutError(
-            f"coordinate {notation(crd)} does not fit shape {notation(shape)}; "
+            f"crd: {notation(crd)} does not fit shape {notation(shape)}; "
             "each mode takes an integer or a tuple of as many parts as the mode has"
         )
-    return sum(map(crd2idx, crd, shape, stride))
+    return sum(map(inner_product, crd, shape, stride))
 
 
 def idx2crd(idx: int, shape: IntTuple) -> IntTuple:
@@ -118,17 +145,24 @@ def idx2crd(idx: int, shape: IntTuple) -> IntTuple:
     LayoutError
         `idx` is outside ``0 .. product(shape) - 1``.
     """
+    shape = to_int_tuple(shape, "shape")
+    idx = whole(idx, "idx")
     if not 0 <= idx < product(shape):
         raise LayoutError(
-            f"index {idx} is outside shape {notation(shape)}, "
+            f"idx: {idx} is outside shape {notation(shape)}, "
             f"which holds 0..{product(shape) - 1}"
         )
+    return _idx2crd(idx, shape)
+
+
+def _idx2crd(idx: int, shape: IntTuple) -> IntTuple:
+    """Walk a checked shape."""
     if isinstance(shape, int):
         return idx
     crd: list[IntTuple] = []
     for mode in shape:
         idx, inside = divmod(idx, product(mode))
-        crd.append(idx2crd(inside, mode))
+        crd.append(_idx2crd(inside, mode))
     return tuple(crd)
 
 

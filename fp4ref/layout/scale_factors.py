@@ -22,8 +22,10 @@ from typing import NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
+from fp4ref.arguments import require_array
 from fp4ref.errors import InputError, LayoutError
 from fp4ref.layout.algebra import Layout, make_layout
+from fp4ref.layout.int_tuple import whole
 
 ATOM_ROWS = 128
 ATOM_COLS = 4
@@ -40,8 +42,7 @@ def padded_shape(rows: int, cols: int) -> tuple[int, int]:
     projection take 128 each. Joined first and padded after, row 96 of the first atom
     would belong to the second matrix.
     """
-    if rows < 1 or cols < 1:
-        raise LayoutError(f"scales of shape ({rows}, {cols}) are empty")
+    rows, cols = whole(rows, "rows", 1), whole(cols, "cols", 1)
     return -(-rows // ATOM_ROWS) * ATOM_ROWS, -(-cols // ATOM_COLS) * ATOM_COLS
 
 
@@ -70,6 +71,8 @@ def element_scale_layout(rows: int, k: int, sf_vec_size: int = 16) -> Layout:
     All elements of a block share a byte: stride 0. This is CUTLASS's
     ``tile_atom_to_shape_SFA``. Its size is the padded matrix.
     """
+    k = whole(k, "k", 1)
+    sf_vec_size = whole(sf_vec_size, "sf_vec_size", 1)
     rows_mode, cols_mode = scale_layout(rows, -(-k // sf_vec_size)).modes
     atom_cols, col_blocks = cols_mode.modes
     return make_layout(
@@ -91,10 +94,12 @@ def sf_offset(row: int, col: int, num_cols: int) -> int:
     LayoutError
         The position is negative or its column is outside the padded matrix.
     """
+    num_cols = whole(num_cols, "num_cols", 1)
+    row, col = whole(row, "row"), whole(col, "col")
     padded_cols = padded_shape(1, num_cols)[1]
     if row < 0 or not 0 <= col < padded_cols:
         raise LayoutError(
-            f"scale ({row}, {col}): rows start at 0, columns are 0..{padded_cols - 1} "
+            f"row {row}, col {col}: rows start at 0, columns are 0..{padded_cols - 1} "
             f"for {num_cols} columns padded to a multiple of {ATOM_COLS}"
         )
     return scale_layout(row + 1, num_cols)((row, col))
@@ -124,10 +129,13 @@ class SwizzledScales:
     cols: int
 
     def __post_init__(self) -> None:
-        data = np.array(_require_scales(self.data, "swizzled scales", 1), order="C")
+        data = np.array(_require_scales(self.data, "data", 1), order="C")
+        for name in ("rows", "cols"):
+            count = whole(getattr(self, name), name, 1)
+            object.__setattr__(self, name, count)
         if data.shape[-1] != (nbytes := sf_nbytes(self.rows, self.cols)):
             raise LayoutError(
-                f"swizzled scales of shape {data.shape}; ({self.rows}, {self.cols}) "
+                f"data of shape {data.shape}; rows {self.rows} and cols {self.cols} of "
                 f"scales take {nbytes} bytes with padding. Keep the buffer flat; it "
                 "cannot be reshaped to the unpadded matrix"
             )
@@ -206,17 +214,17 @@ def unswizzle_scales(
     LayoutError
         `flat` is not as long as the padded matrix.
     """
-    flat = _require_scales(flat, "swizzled scales", 1)
+    flat = _require_scales(flat, "flat", 1)
     if flat.shape[-1] != (nbytes := sf_nbytes(rows, cols)):
         raise LayoutError(
-            f"{flat.shape[-1]} bytes of swizzled scales; ({rows}, {cols}) scales take "
-            f"{nbytes}: rows padded to {ATOM_ROWS}, columns to {ATOM_COLS}"
+            f"flat: {flat.shape[-1]} bytes; rows {rows} and cols {cols} of "
+            f"scales take {nbytes}: rows padded to {ATOM_ROWS}, columns to {ATOM_COLS}"
         )
     return flat[..., scale_layout(rows, cols).offsets()[:rows, :cols]]
 
 
 def _require_scales(scales: object, name: str, ndim: int) -> NDArray[np.uint8]:
-    array = np.asarray(scales)
+    array = require_array(scales, name)
     if array.dtype != np.uint8:
         raise InputError(
             f"{name}: dtype {array.dtype}; need the uint8 codes (for an ml_dtypes "

@@ -21,6 +21,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fp4ref.errors import InputError, LayoutError
+from fp4ref.layout.int_tuple import whole
+
+MOST_NBYTES = 1 << 28
+"""Of a tile that `swizzled_offsets` lists: a thousand times a shared memory."""
 
 AnyInteger = TypeVar("AnyInteger", bound=np.integer[Any])
 
@@ -49,6 +53,9 @@ class Swizzle:
     shift: int
 
     def __post_init__(self) -> None:
+        for name in ("bits", "base", "shift"):
+            number = whole(getattr(self, name), name, most=63)
+            object.__setattr__(self, name, number)
         if self.bits < 0 or self.base < 0 or self.shift < self.bits:
             raise LayoutError(
                 f"{self}: needs bits >= 0, base >= 0 and shift >= bits, so that the "
@@ -63,9 +70,10 @@ class Swizzle:
         """Permute a byte offset, or every offset of an integer array."""
         row_bits = ((1 << self.bits) - 1) << (self.base + self.shift)
         if not isinstance(offset, np.ndarray):
+            offset = whole(offset, "offset")
             return offset ^ ((offset & row_bits) >> self.shift)
         if offset.dtype.kind not in "iu":
-            raise InputError(f"swizzle offsets are {offset.dtype}; need integers")
+            raise InputError(f"offset: {offset.dtype}; need integers")
         wide = offset.astype(np.int64)
         return (wide ^ ((wide & row_bits) >> self.shift)).astype(offset.dtype)
 
@@ -127,18 +135,20 @@ def swizzled_offsets(mode: SwizzleMode, rows: int, row_bytes: int) -> NDArray[np
     ------
     LayoutError
         `row_bytes` does not fit the mode.
+    InputError
+        No mode, or a tile that is empty or larger than `MOST_NBYTES`.
     """
-    mode = SwizzleMode(mode)
-    if rows < 1 or row_bytes < 1:
-        raise LayoutError(f"a tile of {rows} rows of {row_bytes} bytes is empty")
+    mode = SwizzleMode(whole(mode, "mode", 0, max(SwizzleMode)))
+    row_bytes = whole(row_bytes, "row_bytes", 1)
+    rows = whole(rows, "rows", 1, MOST_NBYTES // row_bytes)
     if mode is SwizzleMode.NONE:
         if row_bytes % 16:
             raise LayoutError(
-                f"row of {row_bytes} bytes; shared-memory rows are multiples of 16"
+                f"row_bytes: {row_bytes}; shared-memory rows are multiples of 16"
             )
     elif row_bytes != mode.span:
         raise LayoutError(
-            f"row of {row_bytes} bytes with {mode.name} swizzle; a swizzled row is "
+            f"row_bytes: {row_bytes} with {mode.name} swizzle; a swizzled row is "
             f"{mode.span} bytes ({2 * mode.span} E2M1 codes). Cut the tile into boxes "
             "of that width, or choose the mode whose span is the row"
         )

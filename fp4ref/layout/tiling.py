@@ -13,7 +13,16 @@ A of shape (M,N) and a tiler (BLK_M,BLK_N):
 from __future__ import annotations
 
 from fp4ref.errors import LayoutError
-from fp4ref.layout.algebra import Layout, Tiler, complement, composition, make_layout
+from fp4ref.layout.algebra import (
+    Layout,
+    Tiler,
+    complement,
+    composition,
+    make_layout,
+    require_layout,
+    require_tiler,
+)
+from fp4ref.layout.int_tuple import whole
 
 
 def logical_divide(layout: Layout, tiler: Tiler) -> Layout:
@@ -24,15 +33,15 @@ def logical_divide(layout: Layout, tiler: Tiler) -> Layout:
     LayoutError
         The tile does not divide the layout.
     """
+    require_layout(layout, "layout")
+    tiler = require_tiler(tiler, "tiler")
     if isinstance(tiler, tuple):
         modes, untiled = _tiled_modes(layout, tiler)
         return make_layout(*map(logical_divide, modes, tiler), *untiled)
-    if isinstance(tiler, int):
-        tiler = Layout(tiler)
     if layout.size % tiler.size:
         raise LayoutError(
-            f"a tile of {tiler.size} does not divide {layout}, size {layout.size}; "
-            "pad the tensor to whole tiles"
+            f"tiler: a tile of {tiler.size} does not divide {layout}, size "
+            f"{layout.size}; pad the tensor to whole tiles"
         )
     tile_and_rest = make_layout(tiler, complement(tiler, layout.size))
     if tile_and_rest.size != layout.size:
@@ -88,21 +97,23 @@ def local_tile(
         (coord, rest.modes) if isinstance(coord, tuple) else ((coord,), (rest,))
     )
     if len(indices) != len(modes):
-        raise LayoutError(f"tile coordinate {coord} does not fit the tiles {rest}")
+        raise LayoutError(f"coord: {coord!r:.60} does not fit the tiles {rest}")
     offset = 0
     kept: list[Layout] = []
     for index, mode in zip(indices, modes, strict=True):
         if index is None:
             kept.append(mode)
-        elif 0 <= index < mode.size:
-            offset += mode(index)
+        elif 0 <= (at := whole(index, "coord")) < mode.size:
+            offset += mode(at)
         else:
-            raise LayoutError(f"tile {index} is outside 0..{mode.size - 1} of {rest}")
+            raise LayoutError(f"coord: {at} is outside 0..{mode.size - 1} of {rest}")
     return make_layout(*tile.modes, *kept), offset
 
 
 def _tile_and_rest(layout: Layout, tiler: Tiler) -> tuple[Layout, Layout]:
     """Divide, and gather the tile parts and the rest parts of all modes."""
+    require_layout(layout, "layout")
+    tiler = require_tiler(tiler, "tiler")
     if not isinstance(tiler, tuple):
         tile, rest = logical_divide(layout, tiler).modes
         return tile, rest
@@ -119,5 +130,5 @@ def _tiled_modes(
 ) -> tuple[tuple[Layout, ...], tuple[Layout, ...]]:
     """Separate the modes that a tuple of tilers cuts from those it leaves whole."""
     if len(tiler) > layout.rank:
-        raise LayoutError(f"a tiler of {len(tiler)} modes does not fit {layout}")
+        raise LayoutError(f"tiler: {len(tiler)} modes do not fit {layout}")
     return layout.modes[: len(tiler)], layout.modes[len(tiler) :]

@@ -15,6 +15,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from fp4ref.errors import LayoutError
+from fp4ref.layout.int_tuple import whole
 from fp4ref.layout.scale_factors import ATOM_COLS, ATOM_ROWS, padded_shape, scale_atom
 
 LANES_PER_QUARTER = 32
@@ -44,9 +45,10 @@ def tmem_scale_position(row: int, s: int) -> TmemScalePosition:
     LayoutError
         `row` or `s` is out of range.
     """
+    row, s = whole(row, "row"), whole(s, "s")
     if not (0 <= row < 2 * ATOM_ROWS and 0 <= s < ATOM_COLS):
         raise LayoutError(
-            f"scale ({row}, {s}) of a K = 64 block: rows are 0..255, scales 0..3"
+            f"row {row}, s {s} of a K = 64 block: rows are 0..255, scales 0..3"
         )
     atom, row_in_atom = divmod(row, ATOM_ROWS)
     # Smem row r of 16 bytes goes to lane r; its four words to four columns.
@@ -73,8 +75,7 @@ def sfb_start(tile_n: int, n_tile: int) -> tuple[int, int]:
         `tile_n` is not a multiple of 32 up to 256: a tile would start inside a column.
     """
     _require_tile_n(tile_n)
-    if n_tile < 0:
-        raise LayoutError(f"N tile {n_tile}: tiles are counted from 0")
+    n_tile = whole(n_tile, "n_tile", 0)
     atom, row = divmod(n_tile * tile_n, ATOM_ROWS)
     return atom, row // LANES_PER_QUARTER
 
@@ -106,8 +107,9 @@ def sfb_smem_rows(tile_n: int) -> int:
 
 
 def _require_tile_n(tile_n: int) -> None:
+    tile_n = whole(tile_n, "tile_n")
     if tile_n % LANES_PER_QUARTER or not 0 < tile_n <= 256:
         raise LayoutError(
-            f"tile N {tile_n}: need a multiple of 32 up to 256. One TMEM column of "
+            f"tile_n: {tile_n}; need a multiple of 32 up to 256. One TMEM column of "
             "scales covers 32 rows, and the MMA can only start at a column"
         )

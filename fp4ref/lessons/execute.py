@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import os
 import re
 import subprocess
@@ -146,8 +147,20 @@ def error_of(cell: Any) -> str:
     """Return the exception that a cell ended with in one line; '' if with none."""
     for output in cell.get("outputs", []):
         if output.get("output_type") == "error":
-            return f"{output['ename']}: {output['evalue']}".splitlines()[0][:200]
+            name = _public_name(output["ename"])
+            return f"{name}: {output['evalue']}".splitlines()[0][:200]
     return ""
+
+
+def _public_name(exception: str) -> str:
+    """Return the name of the first public class of a built-in exception.
+
+    Python 3.13 raises a private child of SyntaxError for input that ends too early.
+    """
+    found = getattr(builtins, exception, None)
+    classes = found.__mro__ if isinstance(found, type) else ()
+    public = (each.__name__ for each in classes if not each.__name__.startswith("_"))
+    return next(public, exception)
 
 
 def _plain(text: str) -> str:

@@ -87,7 +87,7 @@ def relu(x: npt.ArrayLike) -> F32:
     InputError
         `x` is not float32.
     """
-    array = require_float32(x, "relu")
+    array = require_float32(x, "relu x")
     return canonical_nan(np.where(array <= 0, np.float32(0), array))
 
 
@@ -102,7 +102,7 @@ def gelu(x: npt.ArrayLike) -> F32:
     InputError
         `x` is not float32.
     """
-    clamped = _at_least(require_float32(x, "gelu"), _GELU_LOWEST)
+    clamped = _at_least(require_float32(x, "gelu x"), _GELU_LOWEST)
     slope = fma_f32(mul_f32(clamped, clamped), _GELU_CUBIC, _GELU_LINEAR)
     e = _exp(mul_f32(clamped, slope))
     return div_f32(clamped, add_f32(_ONE, e))
@@ -116,6 +116,6 @@ def silu(x: npt.ArrayLike) -> F32:
     InputError
         `x` is not float32.
     """
-    clamped = _at_least(require_float32(x, "silu"), _SILU_LOWEST)
+    clamped = _at_least(require_float32(x, "silu x"), _SILU_LOWEST)
     e = _exp(-clamped)
     return div_f32(clamped, add_f32(_ONE, e))

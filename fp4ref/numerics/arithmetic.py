@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from fp4ref.arguments import require_broadcast
 from fp4ref.numerics.formats import F32, F64, NAN_BITS, require_float32
 
 _CANONICAL_NAN = np.array(NAN_BITS, np.uint32).view(np.float32)
@@ -47,11 +48,12 @@ def fma_f32(a: npt.ArrayLike, b: npt.ArrayLike, c: npt.ArrayLike) -> F32:
     Raises
     ------
     InputError
-        An argument is not float32.
+        An argument is not float32, or the shapes do not broadcast.
     """
     a = require_float32(a, "fma_f32 a")
     b = require_float32(b, "fma_f32 b")
     c = require_float32(c, "fma_f32 c")
+    require_broadcast(a=a, b=b, c=c)
     with np.errstate(all="ignore"):
         product = np.multiply(a, b, dtype=np.float64)  # exact: 24 + 24 bits
         total = _add_round_to_odd(product, c.astype(np.float64))
@@ -64,12 +66,12 @@ def mul_f32(a: npt.ArrayLike, b: npt.ArrayLike) -> F32:
     Raises
     ------
     InputError
-        An argument is not float32.
+        An argument is not float32, or the shapes do not broadcast.
     """
+    a, b = require_float32(a, "mul_f32 a"), require_float32(b, "mul_f32 b")
+    require_broadcast(a=a, b=b)
     with np.errstate(all="ignore"):
-        return canonical_nan(
-            require_float32(a, "mul_f32 a") * require_float32(b, "mul_f32 b")
-        )
+        return canonical_nan(a * b)
 
 
 def add_f32(a: npt.ArrayLike, b: npt.ArrayLike) -> F32:
@@ -78,12 +80,12 @@ def add_f32(a: npt.ArrayLike, b: npt.ArrayLike) -> F32:
     Raises
     ------
     InputError
-        An argument is not float32.
+        An argument is not float32, or the shapes do not broadcast.
     """
+    a, b = require_float32(a, "add_f32 a"), require_float32(b, "add_f32 b")
+    require_broadcast(a=a, b=b)
     with np.errstate(all="ignore"):
-        return canonical_nan(
-            require_float32(a, "add_f32 a") + require_float32(b, "add_f32 b")
-        )
+        return canonical_nan(a + b)
 
 
 def div_f32(a: npt.ArrayLike, b: npt.ArrayLike) -> F32:
@@ -92,9 +94,9 @@ def div_f32(a: npt.ArrayLike, b: npt.ArrayLike) -> F32:
     Raises
     ------
     InputError
-        An argument is not float32.
+        An argument is not float32, or the shapes do not broadcast.
     """
+    a, b = require_float32(a, "div_f32 a"), require_float32(b, "div_f32 b")
+    require_broadcast(a=a, b=b)
     with np.errstate(all="ignore"):
-        return canonical_nan(
-            require_float32(a, "div_f32 a") / require_float32(b, "div_f32 b")
-        )
+        return canonical_nan(a / b)

@@ -18,6 +18,7 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from fp4ref.arguments import require_array, require_instance, require_integer
 from fp4ref.errors import InputError
 from fp4ref.numerics.formats import (
     F32,
@@ -164,12 +165,14 @@ def mma_decoded(a: Operand, b: Operand, c: npt.ArrayLike | None = None) -> F32:
     """
     from fp4ref.numerics import dot_jit
 
+    for name, operand in (("a", a), ("b", b)):
+        require_instance(operand, f"mma_decoded {name}", Operand, f"See decode_{name}")
     m, k = a.halves.shape
     n = b.halves.shape[1]
     if b.halves.shape[0] != k:
         raise InputError(
-            f"mma: K is {k} in A and {b.halves.shape[0]} in B; they must agree. Cut or "
-            "pad one of them"
+            f"mma a, b: K is {k} in A and {b.halves.shape[0]} in B; they must agree. "
+            "Cut or pad one of them"
         )
     if c is None:
         d = np.zeros((m, n), np.float32)
@@ -177,7 +180,7 @@ def mma_decoded(a: Operand, b: Operand, c: npt.ArrayLike | None = None) -> F32:
         d = np.array(require_float32(c, "mma c"), order="C")
         if d.shape != (m, n):
             raise InputError(
-                f"mma: C has shape {d.shape}; need ({m}, {n}), one element for a row "
+                f"mma c: C has shape {d.shape}; need ({m}, {n}), one element for a row "
                 "of A and row of B. Pass None for zero"
             )
     parallel = m * n * k > _SERIAL_LIMIT
@@ -223,10 +226,10 @@ def mma_block_scaled(
         A shape, a type, a code, or the pair of `scale_format` and `vec_size` is not
         legal.
     """
-    shape = np.shape(a)
+    shape = require_array(a, "mma_block_scaled a").shape
     if len(shape) != 2 or shape[1] != K_STEP:
         raise InputError(
-            f"mma_block_scaled: a has shape {shape}; one instruction takes (M, "
+            f"mma_block_scaled a: shape {shape}; one instruction takes (M, "
             f"{K_STEP}). Use matmul_block_scaled for a longer K"
         )
     return matmul_block_scaled(
@@ -304,9 +307,10 @@ def _checked_operand(
     vec_size: int,
 ) -> tuple[U8, U8]:
     require_scale_format(scale_format, "mma")
+    vec_size = require_integer(vec_size, "mma vec_size")
     if (scale_format, vec_size) not in _LEGAL_SCALES:
         raise InputError(
-            f"mma: {scale_format.name} scales with vec_size {vec_size}; "
+            f"mma vec_size: {vec_size!r} with {scale_format.name} scales; "
             "kind::mxf4nvf4 takes UE4M3 with 16, UE8M0 with 16 or 32. "
             "Requantise to one of these"
         )
@@ -314,13 +318,13 @@ def _checked_operand(
     scale_codes = require_codes(scales, f"mma sf{name}")
     if data.ndim != 2 or data.shape[1] == 0 or data.shape[1] % vec_size:
         raise InputError(
-            f"mma: {name} has shape {data.shape}; need (rows, K) with K a positive "
+            f"mma {name}: shape {data.shape}; need (rows, K) with K a positive "
             f"multiple of vec_size {vec_size}. Pad K with code 0 and scale code 0"
         )
     expected = (data.shape[0], data.shape[1] // vec_size)
     if scale_codes.shape != expected:
         raise InputError(
-            f"mma: sf{name} has shape {scale_codes.shape}; need {expected}, one scale "
+            f"mma sf{name}: shape {scale_codes.shape}; need {expected}, one scale "
             f"per {vec_size} elements of {name}. Undo the tiled scale layout first"
         )
     return data, scale_codes

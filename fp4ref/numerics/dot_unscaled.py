@@ -19,6 +19,7 @@ from typing import Final, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from fp4ref.arguments import require_array, require_instance
 from fp4ref.errors import InputError
 from fp4ref.numerics.formats import F32, require_float32
 
@@ -146,17 +147,19 @@ def matmul_unscaled(
     """
     from fp4ref.numerics import dot_unscaled_jit
 
+    for name, element in (("a_format", a_format), ("b_format", b_format)):
+        require_instance(element, f"mma {name}", ElementFormat, "See ElementFormat")
     if a_format is not b_format and 16 in (a_format.bits, b_format.bits):
         raise InputError(
-            f"mma: A is {a_format.name} and B {b_format.name}; kind::f16 takes one "
-            "16-bit format for both"
+            f"mma a_format, b_format: A is {a_format.name} and B {b_format.name}; "
+            "kind::f16 takes one 16-bit format for both"
         )
     rows_a = _checked("a", a, a_format)
     rows_b = _checked("b", b, b_format)
     if rows_a.shape[1] != rows_b.shape[1]:
         raise InputError(
-            f"mma: K is {rows_a.shape[1]} in A and {rows_b.shape[1]} in B; they must "
-            "agree. Cut or pad one of them"
+            f"mma a, b: K is {rows_a.shape[1]} in A and {rows_b.shape[1]} in B; they "
+            "must agree. Cut or pad one of them"
         )
     shape = (rows_a.shape[0], rows_b.shape[0])
     if c is None:
@@ -165,8 +168,8 @@ def matmul_unscaled(
         d = np.array(require_float32(c, "mma c"), order="C")
         if d.shape != shape:
             raise InputError(
-                f"mma: C has shape {d.shape}; need {shape}, one element for a row of A "
-                "and row of B. Pass None for zero"
+                f"mma c: C has shape {d.shape}; need {shape}, one element for a row "
+                "of A and row of B. Pass None for zero"
             )
     # Threads cost more than they save on one instruction.
     parallel = rows_a.size * shape[1] > _SERIAL_LIMIT
@@ -184,17 +187,17 @@ def matmul_unscaled(
 def _checked(
     name: str, codes: npt.ArrayLike, element: ElementFormat
 ) -> npt.NDArray[np.integer]:
-    data = np.asarray(codes)
+    data = require_array(codes, f"mma {name}")
     if data.dtype.kind not in "iu":
-        raise InputError(f"mma: {name} is {data.dtype}; need codes as integers")
+        raise InputError(f"mma {name}: {data.dtype}; need codes as integers")
     if data.ndim != 2 or data.shape[1] == 0 or data.shape[1] % element.k_step:
         raise InputError(
-            f"mma: {name} has shape {data.shape}; need (rows, K) with K a positive "
+            f"mma {name}: shape {data.shape}; need (rows, K) with K a positive "
             f"multiple of {element.k_step}. Pad K with code 0"
         )
     if data.size and not 0 <= int(data.min()) <= int(data.max()) < 1 << element.bits:
         raise InputError(
-            f"mma: {name} has codes from {data.min()} to {data.max()}; {element.name} "
+            f"mma {name}: codes from {data.min()} to {data.max()}; {element.name} "
             f"codes are 0 to {(1 << element.bits) - 1}"
         )
     return data

@@ -23,6 +23,7 @@ from typing import Any, Final, Literal
 import numpy as np
 import numpy.typing as npt
 
+from fp4ref.arguments import require_array, require_choice
 from fp4ref.errors import InputError
 
 F32 = npt.NDArray[np.float32]
@@ -81,7 +82,7 @@ def require_float32(x: npt.ArrayLike, name: str) -> F32:
     InputError
         `x` is not float32. Rounding it here would round twice.
     """
-    array = np.asarray(x)
+    array = require_array(x, name)
     if array.dtype != np.float32:
         raise InputError(
             f"{name}: dtype {array.dtype}; need float32, because rounding to float32 "
@@ -99,7 +100,7 @@ def require_codes(codes: npt.ArrayLike, name: str, highest: int = 0xFF) -> U8:
     InputError
         The type is not uint8, or a code is above `highest`.
     """
-    array = np.asarray(codes)
+    array = require_array(codes, name)
     if array.dtype != np.uint8:
         raise InputError(
             f"{name}: dtype {array.dtype}; codes are uint8. Pass the raw bits, not "
@@ -121,7 +122,7 @@ def decode_e2m1(codes: npt.ArrayLike) -> F32:
     InputError
         `codes` is not uint8, or a code is above 15.
     """
-    return _E2M1_VALUES[require_codes(codes, "decode_e2m1", highest=0xF)]
+    return _E2M1_VALUES[require_codes(codes, "decode_e2m1 codes", highest=0xF)]
 
 
 def encode_e2m1(x: npt.ArrayLike) -> U8:
@@ -135,7 +136,7 @@ def encode_e2m1(x: npt.ArrayLike) -> U8:
     InputError
         `x` is not float32.
     """
-    bits = require_float32(x, "encode_e2m1").view(np.uint32)
+    bits = require_float32(x, "encode_e2m1 x").view(np.uint32)
     magnitude = bits & ~np.uint32(_SIGN_BIT)
     code = np.searchsorted(_E2M1_BOUNDS, magnitude).astype(np.uint8)
     sign = (bits >> 28).astype(np.uint8) & np.uint8(8)
@@ -152,7 +153,7 @@ def decode_ue4m3(codes: npt.ArrayLike) -> F32:
     InputError
         `codes` is not uint8.
     """
-    return _UE4M3_VALUES[require_codes(codes, "decode_ue4m3")]
+    return _UE4M3_VALUES[require_codes(codes, "decode_ue4m3 codes")]
 
 
 def encode_ue4m3(x: npt.ArrayLike) -> U8:
@@ -167,7 +168,7 @@ def encode_ue4m3(x: npt.ArrayLike) -> U8:
     InputError
         `x` is not float32.
     """
-    bits = require_float32(x, "encode_ue4m3").view(np.uint32)
+    bits = require_float32(x, "encode_ue4m3 x").view(np.uint32)
     magnitude = bits & ~np.uint32(_SIGN_BIT)
     code = np.searchsorted(_E4M3_BOUNDS, magnitude).astype(np.uint8)
     sign = (bits >> 24).astype(np.uint8) & np.uint8(0x80)
@@ -182,7 +183,7 @@ def decode_ue8m0(codes: npt.ArrayLike) -> F32:
     InputError
         `codes` is not uint8.
     """
-    return _UE8M0_VALUES[require_codes(codes, "decode_ue8m0")]
+    return _UE8M0_VALUES[require_codes(codes, "decode_ue8m0 codes")]
 
 
 def encode_ue8m0(x: npt.ArrayLike, rounding: Literal["rp", "rz"] = "rp") -> U8:
@@ -203,12 +204,8 @@ def encode_ue8m0(x: npt.ArrayLike, rounding: Literal["rp", "rz"] = "rp") -> U8:
     InputError
         `x` is not float32, or `rounding` is neither of the two.
     """
-    if rounding not in ("rp", "rz"):
-        raise InputError(
-            f"encode_ue8m0: rounding {rounding!r}; the instruction has 'rp' (up) and "
-            "'rz' (down). Pass one of the two"
-        )
-    bits = require_float32(x, "encode_ue8m0").view(np.uint32)
+    rounding = require_choice(rounding, "encode_ue8m0 rounding", ("rp", "rz"))
+    bits = require_float32(x, "encode_ue8m0 x").view(np.uint32)
     magnitude = bits & ~np.uint32(_SIGN_BIT)
     exponent = magnitude >> 23
     if rounding == "rp":
@@ -236,11 +233,11 @@ def pack_e2m1(codes: npt.ArrayLike) -> U8:
     InputError
         K is odd, or a code is above 15.
     """
-    array = require_codes(codes, "pack_e2m1", highest=0xF)
+    array = require_codes(codes, "pack_e2m1 codes", highest=0xF)
     if array.ndim == 0 or array.shape[-1] % 2:
         raise InputError(
-            f"pack_e2m1: shape {array.shape}; the last dimension must be even, because "
-            "a byte holds two codes. Pad it with code 0"
+            f"pack_e2m1 codes: shape {array.shape}; the last dimension must be even, "
+            "because a byte holds two codes. Pad it with code 0"
         )
     return array[..., 0::2] | (array[..., 1::2] << np.uint8(4))
 
@@ -261,11 +258,11 @@ def unpack_e2m1(packed: npt.ArrayLike) -> U8:
     InputError
         `packed` is not uint8 or has no dimension.
     """
-    array = require_codes(packed, "unpack_e2m1")
+    array = require_codes(packed, "unpack_e2m1 packed")
     if array.ndim == 0:
         raise InputError(
-            "unpack_e2m1: a scalar; need an array with a last dimension to double. "
-            "Reshape it to (1,)"
+            "unpack_e2m1 packed: a scalar; need an array with a last dimension to "
+            "double. Reshape it to (1,)"
         )
     nibbles = np.stack([array & np.uint8(0xF), array >> np.uint8(4)], axis=-1)
     return nibbles.reshape(*array.shape[:-1], 2 * array.shape[-1])
@@ -322,7 +319,7 @@ def encode_bf16(x: npt.ArrayLike) -> U16:
     InputError
         `x` is not float32.
     """
-    bits = require_float32(x, "encode_bf16").view(np.uint32)
+    bits = require_float32(x, "encode_bf16 x").view(np.uint32)
     is_nan = (bits & ~np.uint32(_SIGN_BIT)) > _INF_BITS
     finite = np.where(is_nan, np.uint32(0), bits)  # keeps the add below from wrapping
     tie_to_even = np.uint32(0x7FFF) + ((finite >> 16) & 1)
@@ -340,7 +337,7 @@ def encode_f16(x: npt.ArrayLike) -> U16:
     InputError
         `x` is not float32.
     """
-    array = require_float32(x, "encode_f16")
+    array = require_float32(x, "encode_f16 x")
     with np.errstate(all="ignore"):
         rounded = array.astype(np.float16).view(np.uint16)
     return np.where(np.isnan(array), np.uint16(0x7FFF), rounded)

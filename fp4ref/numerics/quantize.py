@@ -33,6 +33,7 @@ from typing import Final, Literal, overload
 import numpy as np
 import numpy.typing as npt
 
+from fp4ref.arguments import require_choice, require_number
 from fp4ref.errors import InputError
 from fp4ref.numerics.formats import (
     F32,
@@ -88,14 +89,15 @@ def quantize_blocks(
     """
     require_scale_format(scale_format, "quantize_blocks")
     array = require_float32(z, "quantize_blocks z")
-    if vec_size not in (16, 32):
-        raise InputError(
-            f"quantize_blocks: vec_size {vec_size}; scale vectors are 16 or 32 long. "
-            "Use 16 for NVFP4, 32 for MXFP4"
-        )
+    vec_size = require_choice(
+        vec_size,
+        "quantize_blocks vec_size",
+        (16, 32),
+        "Scale vectors of NVFP4 are 16 long, of MXFP4 32",
+    )
     if array.ndim == 0 or array.shape[-1] % vec_size:
         raise InputError(
-            f"quantize_blocks: shape {array.shape}; the last dimension must be a "
+            f"quantize_blocks z: shape {array.shape}; the last dimension must be a "
             f"multiple of vec_size {vec_size}. Pad it with zeros"
         )
     factor = _float32_norm(norm)
@@ -117,11 +119,12 @@ def quantize_blocks(
 
 def _float32_norm(norm: float) -> np.float32:
     """Return `norm` as float32 if it is positive and finite there."""
+    number = require_number(norm, "quantize_blocks norm")
     with np.errstate(all="ignore"):
-        factor = np.float32(norm)
+        factor = np.float32(number)
     if not (0 < factor < np.inf):
         raise InputError(
-            f"quantize_blocks: norm {norm!r}; need a positive number that is finite "
+            f"quantize_blocks norm: {norm!r}; need a positive number that is finite "
             "in float32. Use 1.0 for no global scale, or amax_global_scale(z)"
         )
     return factor
@@ -140,7 +143,7 @@ def amax_global_scale(x: npt.ArrayLike) -> np.float32:
     InputError
         `x` is not float32.
     """
-    magnitudes = np.abs(require_float32(x, "amax_global_scale")).ravel()
+    magnitudes = np.abs(require_float32(x, "amax_global_scale x")).ravel()
     amax = np.fmax.reduce(magnitudes, initial=np.float32(0))  # fmax drops NaN
     if amax == 0 or np.isinf(amax):
         return np.float32(1.0)
@@ -189,15 +192,16 @@ def dequantize_blocks(
         The shapes do not fit together, or a code is above 15.
     """
     require_scale_format(scale_format, "dequantize_blocks")
-    if dtype not in ("float32", "float64"):
-        raise InputError(
-            f"dequantize_blocks: dtype {dtype!r}; the products need 'float32' or "
-            "'float64'. Convert the result for anything narrower"
-        )
+    dtype = require_choice(
+        dtype,
+        "dequantize_blocks dtype",
+        ("float32", "float64"),
+        "Convert the result for anything narrower",
+    )
     data = require_codes(codes, "dequantize_blocks codes", highest=0xF)
     scale_codes = require_codes(scales, "dequantize_blocks scales")
     if (
-        data.ndim == 0
+        0 in (data.ndim, scale_codes.ndim)
         or data.shape[:-1] != scale_codes.shape[:-1]
         or scale_codes.shape[-1] == 0
         or data.shape[-1] % scale_codes.shape[-1]

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fp4ref.arguments import require_integer
 from fp4ref.errors import InputError
 from fp4ref.frames import FRAMES
 from fp4ref.gemm.config import K_BLOCKS, TILE_K, TILE_M, GemmConfig
@@ -95,15 +96,14 @@ def trace_packet(
     InputError
         The trace is empty, or an SM is not in it.
     """
-    if isinstance(tiles, bool) or not isinstance(tiles, int) or tiles < 0:
-        raise InputError(f"tiles={tiles!r}: a whole number, at least 0")
+    tiles = require_integer(tiles, "tiles", 0)
     if not trace.events:
         raise InputError("this trace has no events; there is nothing to step through")
     found = {e.sm for e in trace}
     chosen = sorted(set(sms))
     if missing := [sm for sm in chosen if sm not in found]:
         raise InputError(
-            f"SM {missing[0]} did nothing in this trace; SMs with events: "
+            f"sms: SM {missing[0]} did nothing in this trace; SMs with events: "
             f"{', '.join(map(str, sorted(found)))}"
         )
     spaces = [f"{kind}{sm}" for sm in chosen for kind in ("smem", "tmem")]

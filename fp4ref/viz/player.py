@@ -15,9 +15,9 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from importlib import resources
 from itertools import count
-from operator import index
 from typing import TYPE_CHECKING, Any
 
+from fp4ref.arguments import require_integer
 from fp4ref.errors import InputError
 from fp4ref.viz.packet import Header, pack
 from fp4ref.viz.strings import say, strings
@@ -68,22 +68,6 @@ def css() -> str:
     return resources.files("fp4ref.viz").joinpath("player.css").read_text("utf-8")
 
 
-def whole(name: str, value: object) -> int:
-    """Return `value` if it is a whole number.
-
-    Raises
-    ------
-    InputError
-        It is not.
-    """
-    try:
-        if isinstance(value, bool):
-            raise TypeError
-        return index(value)  # type: ignore[arg-type]
-    except TypeError:
-        raise InputError(f"{name}={value!r}: a whole number") from None
-
-
 class Player:
     """The step-through player of one packet; shown when it ends a cell.
 
@@ -122,7 +106,7 @@ class Player:
         self._widget: StepPlayer | None = None
 
     def _check(self, step: int) -> int:
-        step = whole("step", step)
+        step = require_integer(step, "step")
         if self._steps and not 0 <= step < self._steps:
             raise InputError(
                 f"step {step}: this trace has steps 0 to {self._steps - 1}"

@@ -8,10 +8,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from fp4ref.arguments import (
+    require_array,
+    require_choice,
+    require_instance,
+    require_integer,
+    require_list,
+    require_number,
+)
 from fp4ref.compare import compare, hardware_events
 from fp4ref.errors import DeadlockError, HardwareFault, InputError
 from fp4ref.gemm.config import K_BLOCKS, TILE_K, TILE_M
@@ -35,7 +44,7 @@ from fp4ref.run import Run
 from fp4ref.side_by_side import side_by_side
 from fp4ref.trace import Trace
 from fp4ref.viz.packet import Header, config_of, trace_packet
-from fp4ref.viz.player import Player, whole
+from fp4ref.viz.player import Player
 from fp4ref.viz.strings import say
 from fp4ref.viz.text import step_text, table_text
 
@@ -82,9 +91,10 @@ def play(
         The run has no trace, a view is unknown or needs what was not passed, or a
         step or SM is not in the trace.
     """
-    trace = _trace(run)
-    for name in (view, *_names(views)):
-        _check_view(name)
+    trace = _trace(run, "run")
+    require_choice(view, "view", VIEWS)
+    for name in _names(views):
+        require_choice(name, "views", VIEWS)
     header, payload = trace_packet(trace, sms=_numbers("sms", sms), tiles=tiles)
     config = config_of(trace)
     if config:
@@ -97,11 +107,13 @@ def play(
         }
     if kernel is not None:
         if not isinstance(run, Run) or not isinstance(kernel, Run):
-            raise InputError("the view 'sides' compares two runs; pass both as Run")
+            raise InputError(
+                "run, kernel: the view 'sides' compares two runs; pass both as Run"
+            )
         header["sides"] = _sides(run, kernel)
     elif view == "sides":
         raise InputError(
-            "the view 'sides' needs the kernel's run: play(run, kernel_run, "
+            "kernel: the view 'sides' needs the kernel's run: play(run, kernel_run, "
             "view='sides') with kernel_run = fp4ref.run(..., backend='ptx')"
         )
     there = available(header)
@@ -113,7 +125,7 @@ def play(
     if view not in chosen:
         if view != "timeline":
             raise InputError(
-                f"view {view!r} is not among the views: {', '.join(chosen)}"
+                f"view: {view!r} is not among the views: {', '.join(chosen)}"
             )
         view = chosen[0]
     header["title"] = str(title)
@@ -148,41 +160,26 @@ def available(header: Header) -> list[str]:
     return [name for name, has in there.items() if has]
 
 
-def _names(views: object) -> list[str]:
-    if views is None:
-        return []
-    if isinstance(views, str) or not isinstance(views, Iterable):
-        raise InputError(f"views={views!r}: a list of names")
-    return [str(name) for name in views]
+def _names(views: object) -> list[Any]:
+    return [] if views is None else require_list(views, "views", "names")
 
 
 def _numbers(name: str, values: object) -> list[int]:
-    if isinstance(values, str) or not isinstance(values, Iterable):
-        raise InputError(f"{name}={values!r}: a list of whole numbers")
-    return [whole(name, value) for value in values]
+    listed = require_list(values, name, "whole numbers")
+    return [require_integer(value, name) for value in listed]
 
 
-def _trace(run: Run | Trace) -> Trace:
-    if isinstance(run, Trace):
-        return run
+def _trace(run: object, name: str) -> Trace:
     if not isinstance(run, Run):
-        raise InputError(
-            f"a {type(run).__name__} cannot be played; pass the result of fp4ref.run "
-            "or a Trace"
-        )
+        return require_instance(run, name, Trace, "Or the Run that fp4ref.run returns")
     if run.trace is None:
-        raise InputError("this run has no trace; call run(..., trace=True)")
+        raise InputError(f"{name} has no trace; call run(..., trace=True)")
     return run.trace
-
-
-def _check_view(name: str) -> None:
-    if name not in VIEWS:
-        raise InputError(f"view {name!r}; there is {', '.join(VIEWS)}")
 
 
 def _sides(run: Run, kernel: Run) -> Header:
     """Pair the hardware events of both runs, with the first bytes of each."""
-    trace, other = _trace(run), _trace(kernel)
+    trace, other = _trace(run, "run"), _trace(kernel, "kernel")
     mine, theirs = hardware_events(trace), hardware_events(other)
     pairs = []
     for pair in side_by_side(run, kernel):
@@ -265,11 +262,9 @@ def scale_journey(rows: int = 128, k: int = 256) -> Player:
     InputError
         A tile has 128 rows of scales and K is 256, as one mainloop stage holds.
     """
-    if (whole("rows", rows), whole("k", k)) != (TILE_M, TILE_K):
-        raise InputError(
-            f"scale journey of {rows} x {k}: a stage holds {TILE_M} rows and K = "
-            f"{TILE_K}"
-        )
+    for name, value, held in (("rows", rows, TILE_M), ("k", k, TILE_K)):
+        if require_integer(value, name) != held:
+            raise InputError(f"{name}: {value}; a stage holds {held}")
     places = scale_places(rows, k, rows_in_all=rows, k_in_all=k)
     header: Header = {"title": say("title.scales"), "scales": {"SFA": places}}
 
@@ -304,8 +299,7 @@ def swizzle(mode: str = "128B") -> Player:
         "64B": SwizzleMode.B64,
         "128B": SwizzleMode.B128,
     }
-    if not isinstance(mode, str) or mode not in named:
-        raise InputError(f"swizzle mode {mode!r}; there is {', '.join(named)}")
+    require_choice(mode, "mode", tuple(named))
     modes = {}
     for name, found in named.items():
         span = found.span if found is not SwizzleMode.NONE else 128
@@ -347,16 +341,15 @@ def quantiser(
         Not 16 finite numbers, another format, or a scale that is not positive.
     """
     formats = {"nvfp4": ScaleFormat.UE4M3, "ue8m0": ScaleFormat.UE8M0}
-    if not isinstance(format, str) or format not in formats:
-        raise InputError(f"format {format!r}; there is {', '.join(formats)}")
+    require_choice(format, "format", tuple(formats))
     if values is None:
         values = np.linspace(-6, 6, 16).round(2)
         values[3], values[8] = 2.5, 0.25
-    block = _floats("quantiser", values)
-    factor = float(_floats("global_scale", global_scale)[0])
+    block = _floats("values", values)
+    factor = require_number(global_scale, "global_scale")
     if block.size != SF_VEC_SIZE or not np.isfinite(block).all():
         raise InputError(
-            f"quantiser: {block.size} values; a block is {SF_VEC_SIZE} finite numbers"
+            f"values: {block.size} of them; a block is {SF_VEC_SIZE} finite numbers"
         )
     codes, scales = quantize_blocks(block, norm=factor, scale_format=formats[format])
     back = dequantize_blocks(codes, scales, scale_format=formats[format])
@@ -411,12 +404,9 @@ def microscope(
     InputError
         A shape or a code is wrong.
     """
-    names = ("a", "b", "sfa", "sfb")
-    parts = [_codes(name, v) for name, v in zip(names, (a, b, sfa, sfb), strict=True)]
-    sizes = [v.size for v in parts]
-    if sizes != [64, 64, 4, 4]:
-        raise InputError(f"microscope: sizes {sizes}; need 64, 64, 4 and 4 codes")
-    start = _floats("c", c)[:1].reshape(1, 1)
+    parts = [_codes("a", a, 64), _codes("b", b, 64)]
+    parts += [_codes("sfa", sfa, 4), _codes("sfb", sfb, 4)]
+    start = _floats("c", require_number(c, "c")).reshape(1, 1)
     codes_a, codes_b, scales_a, scales_b = (v[None] for v in parts)
     d = mma_block_scaled(
         codes_a,
@@ -466,21 +456,20 @@ def microscope(
 
 def _floats(name: str, values: object) -> npt.NDArray[np.float32]:
     """Return float32 numbers, at least one."""
-    try:
-        with np.errstate(over="ignore"):
-            found = np.asarray(values, np.float64).astype(np.float32).ravel()
-    except (TypeError, ValueError, OverflowError):
-        found = np.empty(0, np.float32)
-    if not found.size or values is None:
-        raise InputError(f"{name}: {str(values)[:60]!r} is no list of numbers")
-    return found
+    array = require_array(values, name)
+    if not array.size or array.dtype.kind == "c":
+        raise InputError(f"{name}: {values!r:.60} is no list of numbers")
+    with np.errstate(over="ignore"):
+        return array.astype(np.float64).astype(np.float32).ravel()
 
 
-def _codes(name: str, values: object) -> npt.NDArray[np.uint8]:
-    """Return codes of 0 to 255."""
-    wide = _floats(f"microscope {name}", values)
+def _codes(name: str, values: object, count: int) -> npt.NDArray[np.uint8]:
+    """Return `count` codes of 0 to 255."""
+    wide = _floats(name, values)
     if not ((wide >= 0) & (wide <= 255) & (wide == np.floor(wide))).all():
-        raise InputError(f"microscope {name}: codes are whole numbers of 0 to 255")
+        raise InputError(f"{name}: codes are whole numbers of 0 to 255")
+    if wide.size != count:
+        raise InputError(f"{name}: {wide.size} codes; need {count}")
     return wide.astype(np.uint8)
 
 
@@ -492,11 +481,7 @@ def fault(error: HardwareFault) -> Player:
     InputError
         `error` is no fault of the machine.
     """
-    if not isinstance(error, HardwareFault):
-        raise InputError(
-            f"a {type(error).__name__} is no hardware fault; pass what fp4ref.run "
-            "raised"
-        )
+    require_instance(error, "error", HardwareFault, "Pass what fp4ref.run raised")
     header: Header = {"title": ""}
     payload = b""
     steps = 0

@@ -97,9 +97,9 @@ def test_without_swizzle_the_tile_is_row_major() -> None:
 
 
 def test_a_row_that_is_not_the_span_is_refused_with_the_remedy() -> None:
-    with pytest.raises(LayoutError, match=r"row of 256 bytes with B128 .*256 E2M1"):
+    with pytest.raises(LayoutError, match=r"row_bytes: 256 with B128 .*256 E2M1"):
         swizzled_offsets(SwizzleMode.B128, 8, 256)
     with pytest.raises(LayoutError, match="multiples of 16"):
         swizzled_offsets(SwizzleMode.NONE, 8, 40)
-    with pytest.raises(LayoutError, match="is empty"):
+    with pytest.raises(LayoutError, match="at least 1"):
         swizzled_offsets(SwizzleMode.B128, 0, 128)

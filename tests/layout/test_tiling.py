@@ -104,5 +104,5 @@ def test_a_strided_tile_past_the_end_is_refused() -> None:
 
 
 def test_a_tiler_with_too_many_modes_is_refused() -> None:
-    with pytest.raises(LayoutError, match="a tiler of 3 modes does not fit"):
+    with pytest.raises(LayoutError, match="tiler: 3 modes do not fit"):
         zipped_divide(ROW_MAJOR, (2, 2, 2))

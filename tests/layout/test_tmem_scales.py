@@ -69,10 +69,12 @@ def test_sfb_in_shared_memory_is_whole_atoms() -> None:
 
 @pytest.mark.parametrize("tile_n", [0, 8, 48, 100, 288])
 def test_a_tile_that_starts_inside_a_column_is_refused(tile_n: int) -> None:
-    with pytest.raises(LayoutError, match=f"tile N {tile_n}: need a multiple of 32"):
+    with pytest.raises(LayoutError, match=f"tile_n: {tile_n}; need a multiple of 32"):
         sfb_column_shift(tile_n, 1)
 
 
 def test_a_negative_tile_number_is_refused() -> None:
-    with pytest.raises(LayoutError, match="counted from 0"):
+    with pytest.raises(
+        LayoutError, match="n_tile: -1; need a whole number of at least 0"
+    ):
         sfb_start(64, -1)

@@ -276,7 +276,7 @@ def test_values_are_refused_where_codes_are_wanted(decode):
 
 
 def test_an_unknown_rounding_is_refused():
-    with pytest.raises(InputError, match=r"rounding 'rn'.*'rp'"):
+    with pytest.raises(InputError, match=r"rounding: 'rn'.*'rp'"):
         encode_ue8m0(f32(1), "rn")
 
 

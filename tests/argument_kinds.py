@@ -1,0 +1,403 @@
+"""argument_kinds: what each public function takes, and values that are none of it."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+import fp4ref
+from fp4ref import layout, numerics, oracle, viz
+from fp4ref.layout import Layout, SwizzledScales, SwizzleMode
+from fp4ref.numerics import ElementFormat, ScaleFormat, decode_a, decode_b
+
+RAGGED = [[1.0], [1.0, 2.0]]
+
+
+class Unusable:
+    """An object of no type that any function knows."""
+
+    def __repr__(self) -> str:
+        return "Unusable()"
+
+
+ANYTHING: tuple[Any, ...] = (
+    *(Unusable(), "text", b"bytes", {}, {"a": 1}, set(), 2 + 1j, len),
+    *(np.array("text"), np.array([None, 1]), np.zeros(3, np.complex64)),
+    *(np.datetime64("2020-01-01"), np.zeros(2, [("x", "f4")])),
+)
+SCALARS: tuple[Any, ...] = (1.5, -1, 0, 3, 10**30, float("nan"), True, None)
+FLOATS = (
+    *(np.float64(1), np.zeros((2, 16)), np.zeros((2, 16), np.float16)),
+    np.zeros((2, 16), ml_dtypes.bfloat16),
+)
+INTEGERS = (np.zeros((2, 16), np.int64), np.zeros((2, 16), np.uint8), [[1, 2]])
+LISTS: tuple[Any, ...] = ([], (), [1.5], ["a"], RAGGED)
+
+NOT: dict[str, tuple[Any, ...]] = {
+    "float32": (*ANYTHING, *SCALARS, *FLOATS, *INTEGERS, RAGGED, np.zeros(3, bool)),
+    "codes": (
+        *(*ANYTHING, *SCALARS, *FLOATS, RAGGED, [[1, 2]]),
+        *(np.zeros((2, 16), np.int8), np.full((2, 16), -1), np.zeros((2, 16), bool)),
+    ),
+    "integer codes": (*ANYTHING, *SCALARS, *FLOATS, RAGGED, np.full((2, 32), -1)),
+    "whole": (*ANYTHING, 1.5, None, True, float("nan"), "3", RAGGED, np.zeros(2, int)),
+    "number": (*ANYTHING, None, "3", RAGGED, np.zeros((2, 2))),
+    "layout": (*ANYTHING, *SCALARS, *LISTS, (2, 3)),
+    "tiler": (*ANYTHING, 1.5, 0, -1, True, None, [2], (2, None), (2, -1), RAGGED),
+    "int_tuple": (*ANYTHING, 1.5, float("nan"), [2], (2, None), (2, "3"), RAGGED),
+    "choice": (*ANYTHING, *SCALARS, *LISTS, "UE4M3", "f 32", ""),
+    "block_scaled": (*ANYTHING, *SCALARS, *LISTS, *FLOATS, *INTEGERS),
+    "config": (*ANYTHING, *LISTS, 3, 1.5, True),
+    "run": (*ANYTHING, *SCALARS, *LISTS, *FLOATS),
+    "operand": (*ANYTHING, *SCALARS, *LISTS, *FLOATS, *INTEGERS),
+    "numbers": (*ANYTHING, None, [], RAGGED, [2 + 1j]),
+    "few codes": (*ANYTHING, *SCALARS, [], [1.5] * 64, [256] * 64, [-1] * 4),
+    "fault": (*ANYTHING, *SCALARS, *LISTS, ValueError("x")),
+    "names": (Unusable(), "timeline", 3, 1.5, True, len, ["nonsense"], [None]),
+    "wholes": (Unusable(), "0", 3, 1.5, True, len, None, ["a"], [1.5], [99], [None]),
+    "flag": (*ANYTHING, 1.5, None, 3, RAGGED),
+    "scales": (
+        *(*ANYTHING, *SCALARS, *FLOATS, RAGGED, [[1, 2]]),
+        *(np.zeros((2, 3), np.uint8), np.zeros(2, np.uint8)),
+    ),
+}
+"""By kind of argument, values that must be refused."""
+
+
+@dataclass(frozen=True)
+class Public:
+    """A public function, a good call of it, and the kinds of its arguments."""
+
+    call: Callable[..., Any]
+    good: dict[str, Any]
+    kinds: dict[str, str]
+    allowed: dict[str, tuple[Any, ...]]
+
+    def bad_calls(self) -> Iterator[tuple[str, Any, dict[str, Any]]]:
+        """Yield argument, bad value and the whole call."""
+        for name, kind in self.kinds.items():
+            allowed = self.allowed.get(name, ())
+            for value in NOT[kind]:
+                if not any(_same(value, good) for good in allowed):
+                    yield name, value, self.good | {name: value}
+
+
+def _same(a: Any, b: Any) -> bool:
+    return a is b or (type(a) is type(b) and repr(a) == repr(b))
+
+
+def _codes(*shape: int) -> np.ndarray[Any, Any]:
+    return np.arange(np.prod(shape), dtype=np.uint8).reshape(shape) % 16
+
+
+def _ones(*shape: int) -> np.ndarray[Any, Any]:
+    return np.full(shape, 0x38, np.uint8)
+
+
+F32 = np.linspace(-3, 3, 32, dtype=np.float32).reshape(2, 16)
+UE4M3 = {"scale_format": ScaleFormat.UE4M3, "vec_size": 16}
+MMA = {
+    "a": _codes(2, 64),
+    "b": _codes(3, 64),
+    "sfa": _ones(2, 4),
+    "sfb": _ones(3, 4),
+    "c": np.zeros((2, 3), np.float32),
+}
+MMA_KINDS = {
+    **dict.fromkeys(("a", "b", "sfa", "sfb"), "codes"),
+    **{"c": "float32", "scale_format": "choice", "vec_size": "whole"},
+}
+DECODED = {
+    "a": decode_a(MMA["a"], MMA["sfa"], **UE4M3),  # type: ignore[arg-type]
+    "b": decode_b(MMA["b"], MMA["sfb"], **UE4M3),  # type: ignore[arg-type]
+    "c": MMA["c"],
+}
+SCALES = np.full((2, 4), 0x38, np.uint8)
+ROW_MAJOR = Layout((4, 8), (8, 1))
+
+
+def functions_of_numerics() -> Iterator[Public]:
+    """Everything callable in `fp4ref.numerics`."""
+    n = numerics
+    for call in (n.gelu, n.relu, n.silu, n.encode_bf16, n.encode_f16, n.encode_e2m1):
+        yield _public(call, {"x": (F32, "float32")})
+    for call in (n.encode_ue4m3, n.amax_global_scale):
+        yield _public(call, {"x": (F32, "float32")})
+    yield _public(n.encode_ue8m0, {"x": (F32, "float32"), "rounding": ("rz", "choice")})
+    for call in (n.mul_f32, n.add_f32, n.div_f32):
+        yield _public(call, {"a": (F32, "float32"), "b": (F32, "float32")})
+    yield _public(n.fma_f32, dict.fromkeys("abc", (F32, "float32")))
+    for call in (n.decode_e2m1, n.decode_ue4m3, n.decode_ue8m0, n.pack_e2m1):
+        yield _public(call, {"codes": (_codes(2, 16), "codes")})
+    yield _public(n.unpack_e2m1, {"packed": (_codes(2, 16), "codes")})
+    for name, call in (("a", n.decode_a), ("b", n.decode_b)):
+        arguments = {
+            name: (MMA[name], "codes"),
+            f"sf{name}": (MMA[f"sf{name}"], "codes"),
+            "scale_format": (ScaleFormat.UE4M3, "choice"),
+            "vec_size": (16, "whole"),
+        }
+        yield _public(call, arguments)
+    for call in (n.mma_block_scaled, n.matmul_block_scaled):
+        yield Public(call, MMA | UE4M3, MMA_KINDS, {"c": (None,)})
+    kinds = {"a": "operand", "b": "operand", "c": "float32"}
+    yield Public(n.mma_decoded, DECODED, kinds, {"c": (None,)})
+    yield Public(
+        n.matmul_unscaled,
+        {"a": _codes(2, 32), "b": _codes(3, 32), "c": MMA["c"]}
+        | dict.fromkeys(("a_format", "b_format"), ElementFormat.E4M3),
+        {"a": "integer codes", "b": "integer codes", "c": "float32"}
+        | dict.fromkeys(("a_format", "b_format"), "choice"),
+        {"c": (None,)},
+    )
+    yield _public(
+        n.quantize_blocks,
+        {
+            "z": (F32, "float32"),
+            "norm": (1.0, "number"),
+            "scale_format": (ScaleFormat.UE4M3, "choice"),
+            "vec_size": (16, "whole"),
+        },
+    )
+    yield _public(
+        n.dequantize_blocks,
+        {
+            "codes": (_codes(2, 16), "codes"),
+            "scales": (_ones(2, 1), "codes"),
+            "scale_format": (ScaleFormat.UE4M3, "choice"),
+            "dtype": ("float64", "choice"),
+        },
+    )
+
+
+def functions_of_layout() -> Iterator[Public]:
+    """Everything callable in `fp4ref.layout`."""
+    la = layout
+    for call in (la.coalesce, la.left_inverse, la.right_inverse):
+        yield _public(call, {"layout": (ROW_MAJOR, "layout")})
+    yield _public(
+        la.complement, {"layout": (Layout(4, 2), "layout"), "cotarget": (16, "whole")}
+    )
+    yield _public(la.composition, {"a": (ROW_MAJOR, "layout"), "b": ((2, 4), "tiler")})
+    yield _public(la.make_layout, {"layouts": (ROW_MAJOR, "layout")})
+    for call in (
+        *(la.logical_divide, la.zipped_divide, la.tiled_divide, la.flat_divide),
+    ):
+        yield _public(
+            call, {"layout": (ROW_MAJOR, "layout"), "tiler": ((2, 4), "tiler")}
+        )
+    yield Public(
+        la.local_tile,
+        {"layout": ROW_MAJOR, "tiler": (2, 4), "coord": (1, None)},
+        {"layout": "layout", "tiler": "tiler", "coord": "int_tuple"},
+        {"coord": ((2, None),)},
+    )
+    yield Public(
+        la.crd2idx,
+        {"crd": (1, 2), "shape": (4, 8), "stride": (8, 1)},
+        dict.fromkeys(("crd", "shape", "stride"), "int_tuple"),
+        {"stride": (None,)},
+    )
+    yield _public(la.idx2crd, {"idx": (5, "whole"), "shape": ((4, 8), "int_tuple")})
+    yield _public(
+        la.element_scale_layout,
+        {"rows": (128, "whole"), "k": (64, "whole"), "sf_vec_size": (16, "whole")},
+    )
+    for call in (la.padded_shape, la.scale_layout, la.sf_nbytes):
+        yield _public(call, {"rows": (130, "whole"), "cols": (5, "whole")})
+    scale = {"row": (4, "whole"), "col": (3, "whole"), "num_cols": (4, "whole")}
+    yield _public(la.sf_offset, scale)
+    for call in (la.sfb_column_shift, la.sfb_start):
+        yield _public(call, {"tile_n": (64, "whole"), "n_tile": (1, "whole")})
+    yield _public(la.sfb_smem_rows, {"tile_n": (64, "whole")})
+    yield Public(la.swizzle_scales, {"scales": SCALES}, {"scales": "codes"}, {})
+    yield _public(
+        la.swizzled_offsets,
+        {
+            "mode": (SwizzleMode.B128, "whole"),
+            "rows": (8, "whole"),
+            "row_bytes": (128, "whole"),
+        },
+    )
+    yield _public(la.tmem_scale_position, {"row": (3, "whole"), "s": (1, "whole")})
+    flat = layout.swizzle_scales(SCALES)
+    for call, name in ((la.unswizzle_scales, "flat"), (SwizzledScales, "data")):
+        yield _public(
+            call, {name: (flat, "codes"), "rows": (2, "whole"), "cols": (4, "whole")}
+        )
+    yield Public(
+        la.Layout,
+        {"shape": (4, 8), "stride": (8, 1)},
+        dict.fromkeys(("shape", "stride"), "int_tuple"),
+        {},
+    )
+    yield _public(
+        la.Swizzle,
+        {"bits": (3, "whole"), "base": (4, "whole"), "shift": (3, "whole")},
+    )
+    yield _public(la.scale_atom, {"crd": ((3, 1), "int_tuple")})
+
+
+def _public(call: Callable[..., Any], arguments: dict[str, tuple[Any, str]]) -> Public:
+    good = {name: value for name, (value, _) in arguments.items()}
+    return Public(call, good, {name: kind for name, (_, kind) in arguments.items()}, {})
+
+
+X = np.linspace(-3, 3, 64, dtype=np.float32).reshape(2, 32)
+QA = fp4ref.quantize(X)
+RUN = fp4ref.run(QA, QA)
+KERNEL = fp4ref.run(QA, QA, backend="ptx")
+
+
+def functions_of_fp4ref() -> Iterator[Public]:
+    """Everything callable in `fp4ref`, and the two roads of `fp4ref.oracle`."""
+    two = {"a": (QA, "block_scaled"), "b": (QA, "block_scaled")}
+    yield _public(fp4ref.matmul, two)
+    yield _public(fp4ref.compare, {"a": (RUN, "run"), "b": (RUN, "run")})
+    accumulators = {"accumulators": (np.zeros((2, 2), np.float32), "float32")}
+    yield _public(oracle.bound, two | accumulators)
+    optional = {"c": (None,), "bias": (None,), "config": (None,)}
+    config = fp4ref.GemmConfig(c_format="f32", beta=1.0, bias=True)
+    good = {
+        **{"a": QA, "b": QA, "config": config},
+        **{"c": np.zeros((2, 2), np.float32), "bias": np.zeros(2, np.float32)},
+    }
+    kinds = {
+        **{"a": "block_scaled", "b": "block_scaled", "config": "config"},
+        **{"c": "float32", "bias": "float32"},
+    }
+    yield Public(oracle.expected, good, kinds, optional)
+    more = {"backend": "emulator", "ordering": "ptx", "sms": 1, "tiles": [(0, 0)]}
+    yield Public(
+        fp4ref.run,
+        good | more | {"schedule": "late", "trace": False},
+        kinds
+        | dict.fromkeys(("backend", "ordering", "schedule"), "choice")
+        | {"sms": "whole", "tiles": "wholes", "trace": "flag"},
+        optional | {"schedule": (-1, 0, 3, 10**30), "tiles": (None,)},
+    )
+    yield Public(
+        fp4ref.quantize,
+        {
+            "x": X,
+            **{"format": "nvfp4", "recipe": "cutlass", "global_scale": 2.0},
+            "scale_format": "ue4m3",
+        },
+        {
+            "x": "float32",
+            **{"format": "choice", "recipe": "choice", "global_scale": "number"},
+            "scale_format": "choice",
+        },
+        {
+            "global_scale": (None,),
+            "scale_format": (None,),
+            "x": (FLOATS[2], FLOATS[3]),
+        },
+    )
+    yield Public(
+        fp4ref.BlockScaled,
+        {
+            **{"codes": QA.codes, "scales": QA.scales, "format": "nvfp4"},
+            **{"scale_format": "ue4m3", "global_scale": 2.0},
+        },
+        {
+            **{"codes": "codes", "scales": "scales", "format": "choice"},
+            **{"scale_format": "choice", "global_scale": "number"},
+        },
+        {"global_scale": (None,), "scale_format": (None,)},
+    )
+    yield Public(
+        fp4ref.BlockScaled.from_packed,
+        {
+            **{"packed": QA.packed(), "scales": QA.scales, "format": "nvfp4"},
+            **{"scale_format": "ue4m3", "global_scale": 2.0},
+            **{"global_scale_convention": "encode", "nibble_order": "low_first"},
+        },
+        {
+            **{"packed": "codes", "scales": "scales", "format": "choice"},
+            **{"scale_format": "choice", "global_scale": "number"},
+            **{"global_scale_convention": "choice", "nibble_order": "choice"},
+        },
+        {"global_scale": (None,), "scale_format": (None,)},
+    )
+    yield Public(
+        fp4ref.GemmConfig,
+        {"tile_n": 128, "norm_constant": 1.0, "alpha": 1.0, "beta": 0.0},
+        {
+            **dict.fromkeys(("tile_n", "stages", "c_stages", "d_stages"), "whole"),
+            **dict.fromkeys(("accumulator_stages", "clc_stages"), "whole"),
+            **dict.fromkeys(("norm_constant", "alpha", "beta"), "number"),
+            **dict.fromkeys(("d_format", "sfd_format", "c_format"), "choice"),
+            **dict.fromkeys(("activation", "scheduler", "raster"), "choice"),
+            **{"bias": "flag", "scale_buffers": "whole"},
+        },
+        dict.fromkeys(("alpha", "stages", "c_format", "activation"), (None,)),
+    )
+
+
+def functions_of_viz() -> Iterator[Public]:
+    """Everything callable in `fp4ref.viz`."""
+    yield _public(viz.fault, {"error": (fp4ref_fault(), "fault")})
+    codes = {"a": _codes(64), "b": _codes(64), "sfa": _ones(4), "sfb": _ones(4)}
+    yield Public(
+        viz.microscope,
+        codes | {"c": 0.0},
+        dict.fromkeys(codes, "few codes") | {"c": "number"},
+        {},
+    )
+    yield Public(
+        viz.play,
+        {
+            **{"run": RUN, "kernel": KERNEL, "view": "timeline"},
+            **{"views": ["timeline", "tmem"], "step": 3, "sms": [0], "tiles": 1},
+        },
+        {
+            **{"run": "run", "kernel": "run", "view": "choice", "views": "names"},
+            **{"step": "whole", "sms": "wholes", "tiles": "whole"},
+        },
+        {"kernel": (None,)},
+    )
+    yield Public(
+        viz.quantiser,
+        {"values": F32[0], "format": "nvfp4", "global_scale": 2.0},
+        {"values": "numbers", "format": "choice", "global_scale": "number"},
+        {"values": (None,)},
+    )
+    yield _public(viz.scale_journey, {"rows": (128, "whole"), "k": (256, "whole")})
+    yield _public(viz.swizzle, {"mode": ("128B", "choice")})
+
+
+def fp4ref_fault() -> Exception:
+    """A fault of the machine."""
+    from fp4ref.errors import MisalignedAddress
+
+    return MisalignedAddress("address 3", rule="multiples of 16")
+
+
+RESULTS = {
+    *("Comparison", "Run", "Trace", "ScaleFormat", "doctor", "oracle"),
+    *("ElementFormat", "Operand", "SwizzleMode", "TmemScalePosition", "Player"),
+}
+"""What a function gives back, what takes no argument, and enumerations."""
+
+PUBLIC = [
+    *functions_of_numerics(),
+    *functions_of_layout(),
+    *functions_of_fp4ref(),
+    *functions_of_viz(),
+]
+
+
+def name_of(public: Public) -> str:
+    """The name that a failing test shows."""
+    return getattr(public.call, "__qualname__", repr(public.call))
+
+
+def parameters(public: Public) -> set[str]:
+    """Names of its parameters."""
+    return set(inspect.signature(public.call).parameters)

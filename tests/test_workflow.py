@@ -1,0 +1,37 @@
+"""The workflow: nothing is published that the tests have not passed everywhere."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+yaml = pytest.importorskip("yaml", reason="PyYAML is in the extra 'book'")
+ROOT = Path(__file__).parents[1]
+PYTHONS = {
+    text.rpartition(" :: ")[2]
+    for text in tomllib.loads((ROOT / "pyproject.toml").read_text())["project"][
+        "classifiers"
+    ]
+    if text.startswith("Programming Language")
+}
+
+
+def jobs() -> dict[str, Any]:
+    path = ROOT / ".github/workflows/tests_and_book.yml"
+    return dict(yaml.safe_load(path.read_text("utf-8"))["jobs"])
+
+
+def test_the_tests_run_on_every_supported_python_and_processor() -> None:
+    test = jobs()["test"]
+    assert "make test" in [step.get("run") for step in test["steps"]]
+    matrix = test["strategy"]["matrix"]
+    assert set(matrix["python"]) == PYTHONS >= {"3.11", "3.12", "3.13"}
+    assert {"-arm" in runner for runner in matrix["runner"]} == {False, True}
+
+
+def test_the_book_is_published_after_the_tests() -> None:
+    assert jobs()["build"]["needs"] == "test"
+    assert jobs()["publish"]["needs"] == "build"
