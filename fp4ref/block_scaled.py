@@ -45,12 +45,15 @@ FORMATS: Final[Mapping[str, tuple[int, tuple[ScaleFormat, ...]]]] = MappingProxy
     }
 )
 RECIPES: Final = ("cutlass",)
+MOST_AUTO_SCALE: Final = float(np.finfo(np.float32).max) * 2.0**-9
+"""Over the smallest UE4M3 scale, 2^-9, it is float32's largest number."""
 
 FloatT = TypeVar("FloatT", np.float32, np.float64)
 
 _LARGEST_SCALE: Final = {ScaleFormat.UE4M3: 448.0, ScaleFormat.UE8M0: 2.0**127}
-#: The largest value that a scale's rounding takes to zero; UE8M0 rounds up.
-_VANISHING: Final = {ScaleFormat.UE4M3: 2.0**-10, ScaleFormat.UE8M0: 0.0}
+#: The largest amax / 6 of a block that decodes to zero. UE4M3: the scale rounds to 0;
+#: UE8M0: the codes of a quarter of the smallest scale do.
+_VANISHING: Final = {ScaleFormat.UE4M3: 2.0**-10, ScaleFormat.UE8M0: 2.0**-129 / 6}
 _SCALE_DTYPES: Final = {
     "float8_e4m3fn": ScaleFormat.UE4M3,
     "float8_e8m0fnu": ScaleFormat.UE8M0,
@@ -62,7 +65,7 @@ class SaturationWarning(UserWarning):
 
 
 class UnderflowWarning(UserWarning):
-    """Most blocks decode to zero, because their scale rounds to zero."""
+    """Blocks decode to zero or to too little: a scale or its inverse has no room."""
 
 
 class NonFiniteWarning(UserWarning):
@@ -273,7 +276,8 @@ def quantize(
         whole block NaN, an Inf saturates.
     global_scale
         None is one level of scales. ``"auto"`` is ``448 * 6 / amax``, 1.0 for an
-        all-zero tensor; for UE4M3 only. A number is used as it is.
+        all-zero tensor; for UE4M3 only. It stays below 2^119, beyond which blocks would
+        come back too small. A number is used as it is.
 
     Raises
     ------
@@ -286,7 +290,8 @@ def quantize(
         ``amax * global_scale`` of a block is above 6 times the largest scale (2688
         with UE4M3).
     UnderflowWarning
-        The scales of most blocks that are not zero round to zero.
+        The scales of most blocks that are not zero round to zero, or blocks come back
+        too small because ``global_scale / scale`` is beyond float32.
     NonFiniteWarning
         `x` holds NaN or Inf.
     """
@@ -300,20 +305,22 @@ def quantize(
             f"x of shape {values.shape}; {format} takes (..., M, K) with K a multiple "
             f"of {vec_size}, the block that shares a scale. Pad K with zeros"
         )
+    auto = isinstance(global_scale, str)
     if isinstance(global_scale, str):
         if global_scale != "auto" or chosen is not ScaleFormat.UE4M3:
             raise InputError(
                 f"global_scale: {global_scale!r} with {chosen.name} scales; pass a "
                 "number, None, or for UE4M3 scales 'auto'"
             )
-        global_scale = float(amax_global_scale(values))
+        global_scale = min(float(amax_global_scale(values)), MOST_AUTO_SCALE)
     elif global_scale is not None:
         global_scale = _positive_float32(global_scale, "global_scale")
     norm = 1.0 if global_scale is None else global_scale
-    _warn_of_losses(values, vec_size, norm, chosen)
+    _warn_of_losses(values, vec_size, norm, chosen, auto)
     codes, scales = quantize_blocks(
         values, norm=norm, scale_format=chosen, vec_size=vec_size
     )
+    _warn_of_shrinking(scales, norm, chosen)
     return BlockScaled(codes, scales, format, chosen, global_scale)
 
 
@@ -336,11 +343,16 @@ def _as_float32(x: ArrayLike) -> NDArray[np.float32]:
             f"x: dtype {array.dtype}; need float32, float16 or bfloat16. Rounding "
             "anything else to float32 is for you to decide: .astype(numpy.float32)"
         )
-    return array.astype(np.float32)
+    with np.errstate(invalid="ignore"):  # a signalling NaN
+        return array.astype(np.float32)
 
 
 def _warn_of_losses(
-    values: NDArray[np.float32], vec_size: int, norm: float, scale_format: ScaleFormat
+    values: NDArray[np.float32],
+    vec_size: int,
+    norm: float,
+    scale_format: ScaleFormat,
+    auto: bool,
 ) -> None:
     """Warn of NaN, Inf and saturated blocks; `quantize` is two frames up."""
     magnitudes = np.abs(values.reshape(-1, vec_size))
@@ -368,10 +380,40 @@ def _warn_of_losses(
     live = int((amax > 0).sum())
     lost = int(((amax > 0) & (amax * norm <= 6 * _VANISHING[scale_format])).sum())
     if 2 * lost > live:
+        remedy = (
+            "Pass global_scale='auto'; if the number was amax / 2688, pass its inverse"
+        )
+        if auto:
+            remedy = (
+                "Multiply the matrix by a power of two: it is at float32's lower end"
+                if norm >= MOST_AUTO_SCALE
+                else f"The largest value, {amax.max():g}, leaves them no room; is it "
+                "right?"
+            )
         warnings.warn(
             f"{lost} of {live} blocks decode to zero: their largest value times the "
             f"global scale {norm:g} is so small that the block scale rounds to zero. "
-            "Pass global_scale='auto'; if the number was amax / 2688, pass its inverse",
+            + remedy,
+            UnderflowWarning,
+            stacklevel=3,
+        )
+
+
+def _warn_of_shrinking(
+    scales: NDArray[np.uint8], norm: float, scale_format: ScaleFormat
+) -> None:
+    """Warn where the factor of a block is cut to FLT_MAX; `quantize` is one frame up.
+
+    A scale of 0 is `_warn_of_losses`'s.
+    """
+    factors = scale_format.decode(scales).astype(np.float64)
+    largest = float(np.finfo(np.float32).max)
+    shrunk = int(((factors > 0) & (norm > factors * largest)).sum())
+    if shrunk:
+        warnings.warn(
+            f"{shrunk} of {scales.size} blocks come back too small: the global scale "
+            f"{norm:g} over their block scale is beyond float32. Pass "
+            "global_scale='auto', or a smaller number",
             UnderflowWarning,
             stacklevel=3,
         )

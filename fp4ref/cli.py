@@ -1,25 +1,28 @@
 """cli: the command line.
 
-Exit status 0 is good, 1 a difference or a fault, 2 bad input.
+Exit status 0 is right, 1 a difference or a fault, 2 bad input; see `exit_status`.
 """
 
 from __future__ import annotations
 
 import inspect
 import json
+import os
 import sys
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from math import isfinite
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.syntax import Syntax
 from rich.table import Table
+from rich.text import Text
 
 from fp4ref import fidelity as fidelity_table
 from fp4ref import walk_report
@@ -27,10 +30,11 @@ from fp4ref.compare import compare as compare_traces
 from fp4ref.cuda_kernel.build import packaged
 from fp4ref.cuda_kernel.sass import MANDATORY, figures
 from fp4ref.cuda_kernel.twins import twin
-from fp4ref.cutlass.examples import assemble_example
+from fp4ref.cutlass.examples import assemble_example, check_multiples, check_sizes
 from fp4ref.cutlass.execute import execute_example
 from fp4ref.doctor import doctor as diagnose
-from fp4ref.errors import Fp4refError, InputError
+from fp4ref.errors import InputError
+from fp4ref.exit_status import Commands
 from fp4ref.frames import (
     FRAMES,
     Frame,
@@ -43,6 +47,7 @@ from fp4ref.frames import (
 )
 from fp4ref.gaps import GAPS
 from fp4ref.trace import FILE_SUFFIX, Trace
+from fp4ref.trace_file import believing
 from fp4ref.viz import play
 from fp4ref.walk import (
     DEFAULT_SCHEDULE,
@@ -51,9 +56,12 @@ from fp4ref.walk import (
     random_problem,
     walk,
 )
+from fp4ref.whole_file import check_target, write_text
 
 app = typer.Typer(
-    help="A readable, bit-exact reference for the Blackwell NVFP4 block-scaled GEMM.",
+    cls=Commands,
+    help="A readable, bit-exact reference for the Blackwell NVFP4 block-scaled GEMM. "
+    "Exit status: 0 right, 1 a difference or a fault, 2 bad input.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -71,24 +79,17 @@ def main() -> None:
     app()
 
 
-def _fail(error: Exception) -> NoReturn:
-    """Print one error and leave with its status."""
-    status = 2 if isinstance(error, InputError) else 1
-    Console(stderr=True).print(str(error), style="red", highlight=False, markup=False)
-    raise typer.Exit(status)
-
-
-@contextmanager
-def _errors_in_words() -> Iterator[None]:
-    """Turn the package's errors into a message and an exit status."""
-    try:
-        yield
-    except Fp4refError as error:
-        _fail(error)
-
-
 def _print_json(value: Any) -> None:
-    print(json.dumps(value, indent=2, default=str))
+    print(json.dumps(_finite(value), indent=2, default=str, allow_nan=False))
+
+
+def _finite(value: Any) -> Any:
+    """Put null for NaN and Inf, which JSON lacks."""
+    if isinstance(value, dict):
+        return {name: _finite(each) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(each) for each in value]
+    return None if isinstance(value, float) and not isfinite(value) else value
 
 
 def _integers(
@@ -99,7 +100,7 @@ def _integers(
     except ValueError:
         numbers = []
     if len(numbers) not in counts:
-        raise InputError(f"{text!r}: {hint}")
+        raise InputError(f"{text[:80]!r}: {hint}")
     return numbers
 
 
@@ -117,8 +118,13 @@ def walk_command(
         str | None,
         typer.Option(help="Random matrices instead, for example 512x256x1024."),
     ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of the random matrices.")] = 0,
-    output: Annotated[str, typer.Option(help="f32, bf16, f16 or nvfp4.")] = "f32",
+    seed: Annotated[
+        int, typer.Option(help="Seed of the random matrices, 0 or more.")
+    ] = 0,
+    output: Annotated[
+        str | None,
+        typer.Option(help="f32, bf16, f16 or nvfp4. Default: f32.", show_default=False),
+    ] = None,
     example: Annotated[
         str | None, typer.Option(help="Use the configuration of CUTLASS example 72b.")
     ] = None,
@@ -128,7 +134,7 @@ def walk_command(
             help="Run only this tile, m,n. May be repeated.", show_default=False
         ),
     ] = None,
-    sms: Annotated[int, typer.Option(help="SMs of the emulated GPU.")] = 2,
+    sms: Annotated[int, typer.Option(help="SMs of the emulated GPU, 1 to 160.")] = 2,
     schedule: Annotated[
         str, typer.Option(help="When asynchronous work lands: eager, late or a seed.")
     ] = str(DEFAULT_SCHEDULE),
@@ -152,46 +158,43 @@ def walk_command(
     as_json: Json = False,
 ) -> None:
     """Run a real matrix product through the kernel and check every bit."""
-    console = Console(stderr=True)
-    with _errors_in_words():
-        if file and size:
-            raise InputError("give a file or --size, not both")
-        path = _trace_path(trace)
-        _check_writable(path, force)
-        for extra in (perfetto, svg, player):
-            if extra:
-                _check_writable(extra, force)
-        if size:
-            hint = "give MxNxK, for example 512x256x1024"
-            m, n, k = _integers(size, "x", (3,), hint)
-            problem = random_problem(m, n, k, seed)
-        else:
-            problem = load_problem(file)
-        chosen = None
-        if tiles:
-            hint = "give a tile as m,n, for example 5,0"
-            chosen = [tuple(_integers(t, ",", (2, 3), hint)) for t in tiles]
-        with _progress(console) as report_progress:
-            report, run, beside = walk(
-                problem,
-                config=make_config(output, example),
-                sms=sms,
-                tiles=chosen,
-                schedule=schedule,
-                kernel=kernel,
-                progress=report_progress,
-            )
-        assert run.trace is not None
-        run.trace.meta["made_by"] = "fp4ref walk"
-        run.trace.save(path)
-        report = replace(report, trace_file=str(path))
-        if perfetto:
-            perfetto.write_text(json.dumps(run.trace.to_perfetto()))
-        if svg:
-            svg.write_text(walk_report.to_svg(report, run.trace))
-        if player:
-            shown = play(run, beside, title=f"fp4ref walk: {problem.title}")
-            player.write_text(shown.page(), "utf-8")
+    if file and size:
+        raise InputError("give a file or --size, not both")
+    if example and output:
+        raise InputError("give --output or --example, whose output is NVFP4, not both")
+    path = _trace_path(trace)
+    _check_outputs([path, perfetto, svg, player], file, force)
+    if size:
+        hint = "give MxNxK, for example 512x256x1024"
+        m, n, k = _integers(size, "x", (3,), hint)
+        problem = random_problem(m, n, k, seed)
+    else:
+        problem = load_problem(file)
+    chosen = None
+    if tiles:
+        hint = "give a tile as m,n, for example 5,0"
+        chosen = [tuple(_integers(t, ",", (2, 3), hint)) for t in tiles]
+    with _progress(Console(stderr=True)) as report_progress:
+        report, run, beside = walk(
+            problem,
+            config=make_config(output or "f32", example),
+            sms=sms,
+            tiles=chosen,
+            schedule=schedule,
+            kernel=kernel,
+            progress=report_progress,
+        )
+    assert run.trace is not None
+    run.trace.meta["made_by"] = "fp4ref walk"
+    run.trace.save(path)
+    report = replace(report, trace_file=str(path))
+    if perfetto:
+        write_text(perfetto, json.dumps(run.trace.to_perfetto()))
+    if svg:
+        write_text(svg, walk_report.to_svg(report, run.trace))
+    if player:
+        shown = play(run, beside, title=f"fp4ref walk: {problem.title}")
+        write_text(player, shown.page())
     if as_json:
         _print_json(report.to_dict())
     else:
@@ -199,12 +202,23 @@ def walk_command(
     raise typer.Exit(0 if report.ok else 1)
 
 
-def _check_writable(path: Path, force: bool) -> None:
+def _check_outputs(
+    outputs: Sequence[Path | None], file: Path | None, force: bool
+) -> None:
+    """Refuse two outputs in one file, the input as output, and what is not ours."""
+    taken = {os.path.realpath(file): "the input"} if file else {}
+    for path in outputs:
+        if path is None:
+            continue
+        check_target(path)
+        if other := taken.get(os.path.realpath(path)):
+            raise InputError(f"{path} is {other} too; name another file")
+        taken[os.path.realpath(path)] = "another output"
+        _check_ours(path, force)
+
+
+def _check_ours(path: Path, force: bool) -> None:
     """Refuse to overwrite anything but an earlier walk's trace."""
-    if not path.parent.is_dir():
-        raise InputError(f"{path.parent}: no such folder; make it first")
-    if path.is_dir():
-        raise InputError(f"{path} is a folder; name a file")
     if force or not path.exists():
         return
     try:
@@ -241,9 +255,9 @@ def _progress(console: Console) -> Iterator[Callable[[int, int], None]]:
 def cutlass_command(
     name: Annotated[str, typer.Argument(help="72b, 81, tutorial-01 or tutorial-02.")],
     m: Annotated[int, typer.Option(help="Rows of D.")] = 256,
-    n: Annotated[int, typer.Option(help="Columns of D.")] = 384,
+    n: Annotated[int, typer.Option(help="Columns of D.")] = 512,
     k: Annotated[int, typer.Option(help="Depth.")] = 512,
-    sms: Annotated[int, typer.Option(help="SMs of the emulated GPU.")] = 2,
+    sms: Annotated[int, typer.Option(help="SMs of the emulated GPU, 1 to 160.")] = 2,
     schedule: Annotated[
         str | None,
         typer.Option(
@@ -263,26 +277,27 @@ def cutlass_command(
 ) -> None:
     """Run an unmodified CUTLASS example; its own check decides."""
     console = Console(stderr=True)
-    with _errors_in_words():
-        if ordering not in ("ptx", "shipped"):
-            raise InputError(f"ordering {ordering!r}: say ptx or shipped")
-        if trace:
-            trace = _trace_path(trace)
-            _check_writable(trace, force)
-        with console.status(f"building and running {name}") as status:
-            run = execute_example(
-                name,
-                m,
-                n,
-                k,
-                schedule=schedule,
-                ordering="ptx" if ordering == "ptx" else "shipped",
-                sms=sms,
-                trace=trace is not None,
-                progress=status.update,
-            )
-        if trace and run.trace is not None:
-            run.trace.save(trace)
+    if ordering not in ("ptx", "shipped"):
+        raise InputError(f"ordering {ordering!r}: say ptx or shipped")
+    check_sizes(m, n, k)
+    check_multiples(name, m, n, k)
+    if trace:
+        trace = _trace_path(trace)
+        _check_outputs([trace], None, force)
+    with console.status(f"building and running {name}") as status:
+        run = execute_example(
+            name,
+            m,
+            n,
+            k,
+            schedule=schedule,
+            ordering="ptx" if ordering == "ptx" else "shipped",
+            sms=sms,
+            trace=trace is not None,
+            progress=status.update,
+        )
+    if trace and run.trace is not None:
+        run.trace.save(trace)
     result = run.result
     if as_json:
         _print_json(
@@ -320,15 +335,14 @@ def sass_command(
         for name, facts in packed.items()
         if isinstance(facts, dict)
     }
-    with _errors_in_words():
-        if cutlass:
-            found = figures(assemble_example("72b"))
-            rows["CUTLASS 72b"] = {
-                "registers": found.registers,
-                "spill_instructions": found.spill_instructions,
-                "instructions": found.instructions,
-                "per_k_tile": found.per_k_tile,
-            }
+    if cutlass:
+        found = figures(assemble_example("72b"))
+        rows["CUTLASS 72b"] = {
+            "registers": found.registers,
+            "spill_instructions": found.spill_instructions,
+            "instructions": found.instructions,
+            "per_k_tile": found.per_k_tile,
+        }
     if as_json:
         _print_json({"nvrtc": packed["nvrtc"], "kernels": rows})
         return
@@ -359,7 +373,7 @@ def compare_command(
     as_json: Json = False,
 ) -> None:
     """Compare two traces at every hardware event; show the first difference."""
-    with _errors_in_words():
+    with believing(a, b):
         comparison = compare_traces(Trace.load(a), Trace.load(b))
     if as_json:
         first = comparison.first_difference
@@ -402,8 +416,13 @@ def frames_command(
     as_json: Json = False,
 ) -> None:
     """List the frames of the kernel, or explain one."""
-    with _errors_in_words():
-        chosen = [frame(frame_id)] if frame_id else list(FRAMES.values())
+    if trace and not frame_id:
+        raise InputError("--trace: name the frame too, for example 6.6.9")
+    if code and not frame_id:
+        raise InputError("--code: name the frame too, for example 6.6.9")
+    if as_json and (trace or code):
+        raise InputError("give --json, or --trace and --code, not both")
+    chosen = [frame(frame_id)] if frame_id else list(FRAMES.values())
     if as_json:
         _print_json([f.to_dict() for f in chosen])
     elif frame_id:
@@ -436,20 +455,20 @@ def _explain(f: Frame, trace: Path | None) -> None:
     if f.kind in (FrameKind.CONSTRUCTED, FrameKind.COND):
         fields |= show(f.id)
     if trace is not None:
-        with _errors_in_words():
-            loaded = Trace.load(trace)
-            if f.kind is FrameKind.DERIVED:
+        loaded = Trace.load(trace)
+        if f.kind is FrameKind.DERIVED:
+            with believing(trace):
                 fields |= derive(f.id, loaded)
-            else:
-                events = [e for e in loaded if f.id in e.frames]
-                fields["events"] = f"{len(events)} in {trace}"
-                for e in events[:EVENTS_SHOWN]:
-                    fields[f"step {e.step}"] = f"{e.agent} {e.operation} {e.kind}"
+        else:
+            events = [e for e in loaded if f.id in e.frames]
+            fields["events"] = f"{len(events)} in {trace}"
+            for e in events[:EVENTS_SHOWN]:
+                fields[f"step {e.step}"] = f"{e.agent} {e.operation} {e.kind}"
     table = Table.grid(padding=(0, 2))
     table.add_column(style="dim", no_wrap=True)
     table.add_column()
     for name, value in fields.items():
-        table.add_row(name, _in_words(value))
+        table.add_row(name, Text(_in_words(value)))
     Console().print(table, highlight=False, markup=False)
 
 

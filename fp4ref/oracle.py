@@ -143,6 +143,7 @@ class Bound:
         Largest difference that the datapath can make, per element.
     worst_ratio
         Largest |difference| / allowed; at most 1 if the arithmetic is right.
+        Infinite if a NaN is missing, or is where none belongs.
     """
 
     exact: NDArray[np.float64]
@@ -156,7 +157,11 @@ class Bound:
 
 
 def bound(a: BlockScaled, b: BlockScaled, accumulators: NDArray[np.float32]) -> Bound:
-    """Bound the accumulators' distance from the float64 product. Finite values only.
+    """Bound the accumulators' distance from the float64 product.
+
+    A NaN scale makes its row or column NaN, and nothing else: an accumulator that is
+    NaN where the float64 product is not, or the other way round, is beyond any bound.
+    Accumulators are finite otherwise, as with UE4M3 scales.
 
     One K=64 instruction truncates each of its five terms 35 bits below the largest
     exponent e, and its sum once to 24 bits. With P the sum of all |a * b| (scales
@@ -186,8 +191,12 @@ def bound(a: BlockScaled, b: BlockScaled, accumulators: NDArray[np.float32]) -> 
         raise InputError(
             f"accumulators of shape {accumulators.shape}; need {exact.shape}"
         )
+    nan = np.isnan(exact)
+    if not np.array_equal(np.isnan(accumulators), nan):
+        return Bound(exact, allowed, float("inf"))
     difference = np.abs(accumulators.astype(np.float64) - exact)
-    return Bound(exact, allowed, float((difference / allowed).max()))
+    ratio = (difference / allowed).max(initial=0, where=~nan)
+    return Bound(exact, allowed, float(ratio))
 
 
 def _values(q: BlockScaled) -> NDArray[np.float64]:

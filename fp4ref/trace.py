@@ -4,12 +4,11 @@ An `Event` names who did what: operands, bytes read and written, barrier change,
 and source line. A `Trace` holds the events and, for every write, the exclusive-or of
 old and new bytes. One pass of XORs therefore moves the memory forward *or* back, and
 any step can be shown without running the machine again. A saved trace needs only this
-module to be read.
+module and `trace_file` to be read.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -19,11 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fp4ref.errors import TraceError
+from fp4ref.trace_file import FORMAT_VERSION, read_parts, write_parts
 
 Bytes = NDArray[np.uint8]
 Kind = Literal["sync", "issue", "land", "note"]
 
-FORMAT_VERSION = 1
 FILE_SUFFIX = ".fp4trace.npz"
 
 
@@ -274,18 +273,7 @@ class Trace:
         }
         flat = [d.ravel() for deltas in self.deltas for d in deltas]
         payload = np.concatenate(flat) if flat else np.empty(0, np.uint8)
-        text = json.dumps(header, separators=(",", ":")).encode()
-        images = {f"image_{s}": image for s, image in self.images.items()}
-        try:
-            np.savez_compressed(
-                path,
-                allow_pickle=False,
-                header=np.frombuffer(text, np.uint8),
-                payload=payload,
-                **images,
-            )
-        except OSError as error:
-            raise TraceError(f"cannot write {path}: {error.strerror}") from None
+        write_parts(path, header, payload, self.images)
         return path
 
     @classmethod
@@ -297,31 +285,8 @@ class Trace:
         TraceError
             The file is missing, damaged, or of another format version.
         """
-        try:
-            with open(path, "rb") as raw, np.load(raw, allow_pickle=False) as file:
-                header = json.loads(bytes(file["header"]))
-                version = header["version"]
-                payload = file["payload"]
-                images = {
-                    name[len("image_") :]: file[name]
-                    for name in file.files
-                    if name.startswith("image_")
-                }
-            events = [_event(d) for d in header.get("events", ())]
-            meta, base = header.get("meta", {}), header.get("base", {})
-        except FileNotFoundError:
-            raise TraceError(f"{path}: no such file") from None
-        except Exception:  # a damaged archive raises nearly anything
-            raise TraceError(
-                f"{path} is not a trace; write one with `fp4ref walk` or Trace.save"
-            ) from None
-        if version != FORMAT_VERSION:
-            raise TraceError(
-                f"{path} has trace format {version}, this release reads format "
-                f"{FORMAT_VERSION}; make the trace again"
-            )
-        if set(base) != set(images) or not {"events", "meta"} <= set(header):
-            raise TraceError(f"{path} lacks a part; make the trace again")
+        header, payload, images = read_parts(path)
+        events = [_event(d) for d in header["events"]]
         deltas, at = [], 0
         for event in events:
             parts = []
@@ -332,7 +297,9 @@ class Trace:
                 parts.append(part.reshape(where.rows, where.nbytes))
                 at += where.size
             deltas.append(tuple(parts))
-        return cls(events, deltas, images, base, meta)
+        if at != payload.size:
+            raise TraceError(f"{path} has bytes of no event; make the trace again")
+        return cls(events, deltas, images, header["base"], header["meta"])
 
     def to_perfetto(self) -> dict[str, Any]:
         """Return the trace in Perfetto's (Chrome's) JSON: one step is 1 microsecond.

@@ -6,139 +6,50 @@
 from __future__ import annotations
 
 import time
-import zipfile
+import warnings
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
-from importlib import resources
-from pathlib import Path
+from dataclasses import asdict, dataclass, field, replace
+from math import ceil, log2
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fp4ref.block_scaled import BlockScaled, quantize
+from fp4ref.block_scaled import BlockScaled, NonFiniteWarning, quantize
 from fp4ref.compare import Comparison, compare
 from fp4ref.device.compile import has_tcgen05
 from fp4ref.device.driver import find_gpu
 from fp4ref.errors import InputError
 from fp4ref.frames import FRAMES, FrameKind
+from fp4ref.free_memory import require_memory
 from fp4ref.gemm.config import TILE_K, TILE_M, GemmConfig
+from fp4ref.gemm.tile_scheduler import TileGrid
+from fp4ref.hardware.machine import check_sms
+from fp4ref.hardware.schedule import make_schedule
 from fp4ref.matmul import matmul
 from fp4ref.numerics import ScaleFormat
 from fp4ref.oracle import bound, expected
+from fp4ref.problem import NonFinite, Problem, check_k
+from fp4ref.problem import load_problem as load_problem
+from fp4ref.problem import random_problem as random_problem
 from fp4ref.run import Progress, Run, run
 from fp4ref.side_by_side import Pair, side_by_side
 from fp4ref.timeline import overlap
 from fp4ref.trace import Trace
 
 F32 = NDArray[np.float32]
-MOST_ELEMENTS = 1 << 28
-"""Of a random matrix: 1 GB of float32."""
-DEFAULT_INPUT = "minilm_ffn_down.npz"
 DEFAULT_SCHEDULE = 0
 """Of a walk and of every picture of one: a seed, so that loads, MMAs and SMs overlap.
 Under ``"eager"``, the default of `fp4ref.run`, nothing ever does."""
+TINY = float(np.finfo(np.float32).tiny)
+LARGEST = float(np.finfo(np.float32).max)
 
-
-@dataclass(frozen=True)
-class Problem:
-    """Two matrices for y = x @ w.T, and where they come from."""
-
-    x: F32
-    w: F32
-    title: str
-    source: str
-    text: str = ""
-
-    @property
-    def sizes(self) -> tuple[int, int, int]:
-        """(M, N, K)."""
-        return self.x.shape[0], self.w.shape[0], self.x.shape[1]
-
-
-def load_problem(path: str | Path | None = None) -> Problem:
-    """Read x and w from a file; the default is a layer of a real transformer.
-
-    Parameters
-    ----------
-    path
-        An .npz with float arrays ``x`` (M, K) and ``w`` (N, K), or ``x_bf16`` and
-        ``w_bf16`` as uint16 bit patterns.
-
-    Raises
-    ------
-    InputError
-        No such file, not an .npz, or without the arrays.
-    """
-    if path is None:
-        with resources.as_file(resources.files("fp4ref.data") / DEFAULT_INPUT) as file:
-            return load_problem(file)
-    try:
-        # numpy does not close a file that it cannot read.
-        with open(path, "rb") as opened, np.load(opened, allow_pickle=False) as file:
-            arrays = {name: file[name] for name in file.files}
-    except FileNotFoundError:
-        raise InputError(f"{path}: no such file") from None
-    except (OSError, ValueError, EOFError, AttributeError, zipfile.BadZipFile):
-        raise InputError(
-            f"{path} is no .npz file; save x (M, K) and w (N, K) with numpy.savez"
-        ) from None
-    x, w = (_matrix(arrays, name, str(path)) for name in ("x", "w"))
-    if x.shape[1] != w.shape[1]:
-        raise InputError(
-            f"{path}: x is {x.shape} and w is {w.shape}; both need the same K (the "
-            "product is x @ w.T)"
-        )
-    words = {
-        key: str(arrays[key]) for key in ("layer", "source", "text") if key in arrays
-    }
-    return Problem(
-        x,
-        w,
-        words.get("layer", Path(path).name),
-        words.get("source", str(path)),
-        words.get("text", ""),
-    )
-
-
-def _matrix(arrays: dict[str, NDArray[Any]], name: str, path: str) -> F32:
-    """Return one matrix as float32."""
-    if (bits := arrays.get(f"{name}_bf16")) is not None and bits.dtype == np.uint16:
-        matrix = (bits.astype(np.uint32) << 16).view(np.float32)
-    elif (values := arrays.get(name)) is not None and values.dtype.kind == "f":
-        matrix = values.astype(np.float32)
-    else:
-        raise InputError(
-            f"{path} holds {', '.join(arrays) or 'nothing'}; it needs {name} (floats) "
-            f"or {name}_bf16 (uint16 bit patterns)"
-        )
-    if matrix.ndim != 2 or 0 in matrix.shape:
-        raise InputError(f"{path}: {name} has shape {matrix.shape}; give a matrix")
-    return matrix
-
-
-def random_problem(m: int, n: int, k: int, seed: int = 0) -> Problem:
-    """Return normal matrices whose rows differ widely in scale.
-
-    Raises
-    ------
-    InputError
-        A size is below 1.
-    """
-    if min(m, n, k) < 1:
-        raise InputError(f"size {m}x{n}x{k}: every size is at least 1")
-    if max(m * k, n * k, m * n) > MOST_ELEMENTS:
-        raise InputError(
-            f"size {m}x{n}x{k}: a matrix of more than {MOST_ELEMENTS:,} elements; take "
-            "smaller sizes, the tiles are alike"
-        )
-    rng = np.random.default_rng(seed)
-
-    def matrix(rows: int) -> F32:
-        scale = np.exp2(rng.integers(-6, 7, (rows, 1))).astype(np.float32)
-        return rng.standard_normal((rows, k), np.float32) * scale
-
-    return Problem(matrix(m), matrix(n), f"random {m}x{n}x{k}", f"seed {seed}")
+_NBYTES_A_K_TILE = 1_700_000
+_NBYTES_A_TILE = 300_000
+_NBYTES_AN_SM = 3_000_000
+"""What a traced run keeps, measured, for each k-tile, tile and SM."""
+_NBYTES_AN_ELEMENT = 40
+"""Of x, w and y: their codes, and what they are checked against in float64."""
 
 
 @dataclass(frozen=True)
@@ -185,11 +96,16 @@ class WalkReport:
     ----------
     quantisation_error
         Relative Frobenius errors of y against float64: of the result, and with only
-        x, only w quantised.
+        x, only w quantised. Over the elements that are finite; empty if none is.
+    nonfinite
+        NaN and Inf of x, w and y, where there are any.
+    notes
+        What else happened to the numbers, in sentences.
     bits_equal, bits_compared
         Elements of D (and scales of SFD) that equal the integer model.
     bound_ratio
-        Largest |accumulator - float64| over what the datapath may lose.
+        Largest |accumulator - float64| over what the datapath may lose; infinite if
+        a NaN is where none belongs, or is missing.
     machine
         Counts of what ran.
     frames_seen, frames_expected
@@ -217,6 +133,8 @@ class WalkReport:
     seconds: dict[str, float]
     kernel: KernelReport | None = None
     trace_file: str = ""
+    nonfinite: dict[str, NonFinite] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
 
     @property
     def ok(self) -> bool:
@@ -261,6 +179,7 @@ def walk(
     InputError, HardwareFault
     """
     config = config or GemmConfig()
+    tiles = _check(problem, config, sms, tiles, schedule, kernel)
     seconds: dict[str, float] = {}
     clock = time.perf_counter()
 
@@ -270,8 +189,9 @@ def walk(
         seconds[name] = now - clock
         clock = now
 
-    qa = quantize(problem.x, global_scale="auto")
-    qb = quantize(problem.w, global_scale="auto")
+    qa, of_x = _quantise(problem.x, "x")
+    qb, of_w = _quantise(problem.w, "w")
+    notes = [*problem.notes, *of_x, *of_w, *_check_alpha(qa, qb, config)]
     lap("quantise")
     accumulators = matmul(qa, qb)
     lap("integer model")
@@ -341,6 +261,8 @@ def walk(
         len(events),
         seconds,
         beside,
+        nonfinite=_nonfinite(problem, result),
+        notes=tuple(notes),
     )
     return Walk(report, result, theirs)
 
@@ -349,12 +271,99 @@ def _bits(values: NDArray[Any]) -> NDArray[Any]:
     return values.view(f"u{values.dtype.itemsize}")
 
 
+def _check(
+    problem: Problem,
+    config: GemmConfig,
+    sms: int,
+    tiles: Sequence[tuple[int, ...]] | None,
+    schedule: str | int,
+    kernel: bool,
+) -> list[tuple[int, ...]] | None:
+    """Refuse at once what a later part would refuse; return the tiles to run."""
+    m, n, k = problem.sizes
+    check_k(k)
+    check_sms(sms)
+    make_schedule(schedule)
+    grid = TileGrid.of(m, n, 1, config)
+    chosen = None if tiles is None else [_tile(tile, grid) for tile in tiles]
+    if chosen is not None and len(set(chosen)) < len(chosen):
+        twice = next(tile for tile in chosen if chosen.count(tile) > 1)
+        raise InputError(f"tile {twice[0]},{twice[1]} is named twice; name it once")
+    count = grid.count if chosen is None else len(chosen)
+    trace = count * (_NBYTES_A_TILE + -(-k // TILE_K) * _NBYTES_A_K_TILE)
+    matrices = _NBYTES_AN_ELEMENT * (m * k + n * k + m * n)
+    require_memory(
+        (1 + kernel) * trace + matrices + sms * _NBYTES_AN_SM,
+        f"a walk of {count:,} tiles of {m:,} x {n:,} x {k:,} on {sms} SMs",
+        "Run some tiles only (--tiles 0,0), leave out the kernel (--no-kernel), or "
+        "take smaller sizes.",
+    )
+    return chosen
+
+
+def _tile(tile: tuple[int, ...], grid: TileGrid) -> tuple[int, ...]:
+    m, n, batch = (*tile, 0)[:3]
+    if not (0 <= m < grid.tiles_m and 0 <= n < grid.tiles_n and batch == 0):
+        raise InputError(
+            f"tile {','.join(map(str, tile))}: y has {grid.tiles_m} x {grid.tiles_n} "
+            f"tiles, from 0,0 to {grid.tiles_m - 1},{grid.tiles_n - 1}"
+        )
+    return m, n
+
+
+def _quantise(matrix: F32, name: str) -> tuple[BlockScaled, list[str]]:
+    """Quantise, and return what was lost in sentences; NaN and Inf are told apart."""
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        q = quantize(matrix, global_scale="auto")
+    lost = [w for w in seen if not issubclass(w.category, NonFiniteWarning)]
+    return q, [f"{name}: {w.message}" for w in lost]
+
+
+def _check_alpha(qa: BlockScaled, qb: BlockScaled, config: GemmConfig) -> list[str]:
+    """Refuse an alpha that float32 cannot hold; say where it loses bits."""
+    if config.alpha is not None:
+        return []
+    scales = float(qa.global_scale or 1), float(qb.global_scale or 1)
+    alpha = 1.0 / (scales[0] * scales[1])
+    if alpha > LARGEST:
+        n = ceil(log2(alpha / LARGEST))
+        raise InputError(
+            f"the global scales of x and w are {scales[0]:.3g} and {scales[1]:.3g}: "
+            f"alpha, 1 over their product, is {alpha:.3g} and infinite in float32, and "
+            f"y with it. Divide x or w by 2^{n} or more: codes and block scales stay "
+            "the same, and y is smaller by that power of two"
+        )
+    if alpha < TINY:
+        n = ceil(log2(TINY / alpha))
+        return [
+            f"alpha, 1 over the product of the global scales, is {alpha:.3g}, below "
+            f"float32's normal range: y loses bits or becomes 0. Multiply x or w by "
+            f"2^{n}, and y is larger by that power of two"
+        ]
+    return []
+
+
+def _nonfinite(problem: Problem, result: Run) -> dict[str, NonFinite]:
+    """Count the NaN and Inf of x, w and y; y only where it is a matrix of floats."""
+    matrices: dict[str, NDArray[Any]] = {"x": problem.x, "w": problem.w}
+    if result.d.dtype != np.uint8:
+        matrices["y"] = result.d.astype(np.float32)
+    found = {name: NonFinite.of(matrix) for name, matrix in matrices.items()}
+    return {name: each for name, each in found.items() if each.nan or each.inf}
+
+
 def _quantisation(
     problem: Problem, qa: BlockScaled, qb: BlockScaled
 ) -> dict[str, float]:
+    """Return the largest finite magnitudes and the global scales."""
+
+    def amax(matrix: F32) -> float:
+        return float(np.abs(matrix).max(initial=0, where=np.isfinite(matrix)))
+
     return {
-        "x amax": float(np.abs(problem.x).max()),
-        "w amax": float(np.abs(problem.w).max()),
+        "x amax": amax(problem.x),
+        "w amax": amax(problem.w),
         "x global scale": float(qa.global_scale or 1),
         "w global scale": float(qb.global_scale or 1),
     }
@@ -363,17 +372,28 @@ def _quantisation(
 def _errors(
     problem: Problem, qa: BlockScaled, qb: BlockScaled, accumulators: F32
 ) -> dict[str, float]:
-    """Return the relative Frobenius errors of y against float64."""
-    x, w = problem.x.astype(np.float64), problem.w.astype(np.float64)
-    exact = x @ w.T
-    norm = float(np.linalg.norm(exact)) or 1.0
+    """Return the relative Frobenius errors of y against float64, where finite."""
     scale = float(qa.global_scale or 1) * float(qb.global_scale or 1)
-    products = {
-        "x and w": accumulators.astype(np.float64) / scale,
-        "x only": qa.dequantize(np.float64) @ w.T,
-        "w only": x @ qb.dequantize(np.float64).T,
+    with np.errstate(invalid="ignore"):  # a signalling NaN; Inf * 0
+        x, w = problem.x.astype(np.float64), problem.w.astype(np.float64)
+        exact = x @ w.T
+        products = {
+            "x and w": accumulators.astype(np.float64) / scale,
+            "x only": qa.dequantize(np.float64) @ w.T,
+            "w only": x @ qb.dequantize(np.float64).T,
+        }
+    finite = np.isfinite(exact)
+    for y in products.values():
+        finite &= np.isfinite(y)
+    if not finite.any():
+        return {}
+    # The largest exponent first: squares of what float32 holds can leave float64.
+    unit = float(np.abs(exact[finite]).max()) or 1.0
+    norm = float(np.linalg.norm(exact[finite] / unit)) or 1.0
+    return {
+        name: float(np.linalg.norm((y[finite] - exact[finite]) / unit)) / norm
+        for name, y in products.items()
     }
-    return {n: float(np.linalg.norm(y - exact)) / norm for n, y in products.items()}
 
 
 def _settings(config: GemmConfig, schedule: str, sms: int) -> dict[str, Any]:

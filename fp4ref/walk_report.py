@@ -7,11 +7,13 @@ import re
 from collections.abc import Callable
 
 from rich.console import Console, Group, RenderableType
+from rich.markup import escape
 from rich.padding import Padding
 from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
+from fp4ref.problem import NonFinite
 from fp4ref.trace import Trace
 from fp4ref.walk import WalkReport
 from fp4ref.walk_timeline import draw, timeline
@@ -72,17 +74,55 @@ def _quantised(r: WalkReport) -> RenderableType:
         amax, scale = q[f"{name} amax"], q[f"{name} global scale"]
         return f"largest value {amax:.4g}, global scale {scale:.6g}"
 
+    nonfinite = _nonfinite(r.nonfinite)
+    some = ", over the finite elements" if nonfinite else ""
+    error = "no element of y is finite"
+    if e:
+        error = (
+            f"{e['x and w']:.2%} Frobenius (x alone {e['x only']:.2%}, w alone "
+            f"{e['w only']:.2%}), against float64{some}"
+        )
     return _facts(
         [
             ("x", scales("x")),
             ("w", scales("w")),
-            (
-                "NVFP4 error of y",
-                f"{e['x and w']:.2%} Frobenius (x alone {e['x only']:.2%}, w alone "
-                f"{e['w only']:.2%}), against float64",
-            ),
+            *([("NaN and Inf", "\n".join(nonfinite))] if nonfinite else []),
+            *(("note", escape(note)) for note in r.notes),
+            ("NVFP4 error of y", error),
         ]
     )
+
+
+def _nonfinite(found: dict[str, NonFinite]) -> list[str]:
+    """Say how many there are, where the first is, and what becomes of them."""
+    texts = []
+    for name, each in found.items():
+        column = "column" if name == "y" else "k"
+        parts = [
+            f"{count:,} {kind} (first at row {first[0]}, {column} {first[1]})"
+            for count, kind, first in (
+                (each.nan, "NaN", each.first_nan),
+                (each.inf, "Inf", each.first_inf),
+            )
+            if first
+        ]
+        texts.append(f"{name} holds {' and '.join(parts)}")
+    nan = any(name in found and found[name].nan for name in "xw")
+    inf = any(name in found and found[name].inf for name in "xw")
+    if nan:
+        texts.append(
+            "E2M1 has no NaN: the scale of its block of 16 becomes NaN (byte 0x7F), "
+            "and with it the whole row of y for a NaN in x, the whole column for one "
+            "in w"
+        )
+    if inf:
+        texts.append(
+            "E2M1 has no Inf: the global scale of its matrix becomes 1, the scale of "
+            "its block 448, and the Inf 6 x 448 = 2688"
+        )
+    if "y" in found and found["y"].inf:
+        texts.append("an Inf in y is a result beyond the output format")
+    return texts
 
 
 def _machine(r: WalkReport) -> RenderableType:
@@ -144,6 +184,8 @@ def _checks(r: WalkReport) -> RenderableType:
 
     bits_ok = r.bits_equal == r.bits_compared
     within = "within it" if r.bound_ratio <= 1 else "[bold red]BEYOND IT[/bold red]"
+    nan = any(each.nan for each in r.nonfinite.values())
+    as_it = ", NaN where the operands have one and nowhere else" if nan else ""
     return _facts(
         [
             (
@@ -154,7 +196,7 @@ def _checks(r: WalkReport) -> RenderableType:
             (
                 "float64",
                 f"proven bound of the datapath: {within} (worst {r.bound_ratio:.2g} of "
-                "the allowed difference)",
+                f"the allowed difference{as_it})",
             ),
             *_kernel_check(r, mark),
             (
@@ -188,7 +230,7 @@ def _kernel_check(r: WalkReport, mark: Callable[[bool], str]) -> list[tuple[str,
     events = sum(r.kernel.events.values())
     text = f"{mark(r.kernel.ok)}: {events} hardware events, byte for byte"
     if not r.kernel.ok:
-        text += f"; first difference: {r.kernel.first_difference}"
+        text += f"; first difference: {escape(r.kernel.first_difference)}"
     rows = [("the CUDA kernel", text)]
     if r.kernel.gpu:
         rows.append(("on your GPU", f"{mark(r.kernel.gpu_ok)}: D on {r.kernel.gpu}"))
@@ -198,7 +240,7 @@ def _kernel_check(r: WalkReport, mark: Callable[[bool], str]) -> list[tuple[str,
 def _next(r: WalkReport) -> RenderableType:
     rows = []
     if r.trace_file:
-        rows.append(("trace", r.trace_file))
+        rows.append(("trace", escape(r.trace_file)))
     rows += [
         ("look up a frame", "fp4ref frames 6.6.9"),
         ("another order", "fp4ref walk --schedule late --trace late"),

@@ -80,7 +80,7 @@ def test_walk_exits_with_one_when_a_bit_differs(
         (["walk", "none.npz", "--size", "1x1x32"], "not both"),
         (["walk", "--size", "1x1"], "give MxNxK"),
         (["walk", "--size", "axbxc"], "give MxNxK"),
-        (["walk", "--size", "1x1x40"], "multiple of 16"),
+        (["walk", "--size", "1x1x40"], "multiple of 32"),
         (["walk", "--size", "1x1x48"], "multiple of 32"),
         (["walk", "--size", "0x1x32"], "at least 1"),
         (["walk", "--size", "1x1x32", "--tiles", "9,9"], "tile"),

@@ -202,7 +202,7 @@ def test_float_and_bfloat16_inputs_are_read(tmp_path: Path) -> None:
         ({"x": np.zeros((2, 32))}, "it needs w"),
         ({"x": np.zeros((2, 32)), "w": np.zeros(3)}, "give a matrix"),
         ({"x": np.zeros((2, 32)), "w": np.zeros((2, 64))}, "the same K"),
-        ({"x": np.zeros((2, 32), int), "w": np.zeros((2, 32))}, "it needs x"),
+        ({"x": np.zeros((2, 32), int), "w": np.zeros((2, 32))}, "x is int64"),
     ],
 )
 def test_a_file_without_two_matrices_is_refused(

@@ -23,8 +23,13 @@ from fp4ref.cutlass.toolchain import (
     find_toolchain,
 )
 from fp4ref.errors import Fp4refError, InputError
+from fp4ref.free_memory import require_memory
 from fp4ref.hardware.machine import Machine
 from fp4ref.hardware.tensor_map import TensorMap
+
+MOST_EXTENT = (1 << 31) - 1
+_NBYTES_AN_ELEMENT = 16
+"""The example's tensors, its reference, and the emulated device's copy of both."""
 
 Arguments = Callable[[int, int, int], list[str]]
 
@@ -52,6 +57,9 @@ class Example:
         What its device allocations hold, by their order.
     schedule
         Under which it runs unless another is asked for.
+    multiples
+        Of what M, N and K must be multiples: 16 bytes of a row for the examples, whole
+        tiles for the tutorials. Each refuses others with a number, or fails.
     """
 
     title: str
@@ -60,9 +68,11 @@ class Example:
     arguments: Arguments
     allocations: Mapping[int, str] = field(default_factory=dict)
     schedule: str = "eager"
+    multiples: tuple[int, int, int] = (1, 1, 1)
 
 
 _TUTORIALS = "cute/tutorial/blackwell"
+_TUTORIAL_TILE = (128, 256, 64)
 EXAMPLES = {
     "72b": Example(
         "NVFP4 x NVFP4, output NVFP4 with its scales",
@@ -79,18 +89,21 @@ EXAMPLES = {
             8: "SFB",
             9: "SFD",
         },
+        multiples=(1, 32, 32),
     ),
     "81": Example(
         "E4M3 x E4M3 with blockwise float scales, output E4M3",
         "81_blackwell_gemm_blockwise/81_blackwell_gemm_blockwise.cu",
         "Disposition: Passed",
         _options,
+        multiples=(16, 16, 16),
     ),
     "tutorial-01": Example(
         "FP16 x FP16, plain copies to shared memory",
         f"{_TUTORIALS}/01_mma_sm100.cu",
         "Execution is successful.",
         _positions,
+        multiples=_TUTORIAL_TILE,
     ),
     "tutorial-02": Example(
         "FP16 x FP16, TMA loads",
@@ -100,6 +113,7 @@ EXAMPLES = {
         # Only its first warp arrives on the mbarriers. Where work lands at once, that
         # warp is two phases ahead before the others have looked.
         schedule="late",
+        multiples=_TUTORIAL_TILE,
     ),
 }
 
@@ -136,6 +150,34 @@ class ExampleResult:
     fault: Fp4refError | None
     machine: Machine
     seconds: float
+
+
+def check_sizes(m: int, n: int, k: int) -> None:
+    """Raise `InputError` for a product that no example can hold."""
+    product = f"a product of {m} x {n} x {k}"
+    if min(m, n, k) < 1:
+        raise InputError(f"{product}; every extent is 1 or more")
+    if max(m, n, k) > MOST_EXTENT:
+        raise InputError(
+            f"{product}; the examples read each extent as an int, at most "
+            f"{MOST_EXTENT:,}"
+        )
+    elements = m * k + n * k + m * n
+    require_memory(elements * _NBYTES_AN_ELEMENT, product, "Take smaller sizes.")
+
+
+def check_multiples(name: str, m: int, n: int, k: int) -> None:
+    """Raise `InputError` where the example would only fail without a word.
+
+    `run_example` leaves the refusal to the example itself.
+    """
+    multiples = find_example(name).multiples
+    if any(size % each for size, each in zip((m, n, k), multiples, strict=True)):
+        of_m, of_n, of_k = multiples
+        raise InputError(
+            f"a product of {m} x {n} x {k}; example {name} takes multiples of "
+            f"{of_m} x {of_n} x {of_k}"
+        )
 
 
 def find_example(name: str) -> Example:
@@ -207,8 +249,7 @@ def run_example(
     NotModelled
         It calls CUDA functions that the stand-in runtime lacks.
     """
-    if min(m, n, k) < 1:
-        raise InputError(f"a product of {m} x {n} x {k}; every extent is 1 or more")
+    check_sizes(m, n, k)
     example = find_example(name)
     built = build_example(name, progress)
     library = build_stand_in(find_toolchain())

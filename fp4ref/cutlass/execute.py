@@ -19,6 +19,7 @@ from fp4ref.cutlass.cudart import Copy
 from fp4ref.cutlass.examples import (
     ExampleResult,
     build_example,
+    check_sizes,
     find_example,
     run_example,
 )
@@ -110,11 +111,12 @@ def execute_example(
     NotModelled
         It calls CUDA functions that the stand-in runtime lacks.
     """
-    build_example(name, progress)
-    module = _module(name)
     if schedule is None:
         schedule = find_example(name).schedule
+    check_sizes(m, n, k)
     machine = Machine(sms, make_schedule(schedule), ordering)
+    build_example(name, progress)
+    module = _module(name)
     if trace:
         machine.recorder = Recorder()
 

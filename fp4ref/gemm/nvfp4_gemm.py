@@ -281,7 +281,8 @@ def _alpha(a: BlockScaled, b: BlockScaled, config: GemmConfig) -> float:
     if alpha == float("inf"):
         raise InputError(
             f"global scales {a.global_scale} and {b.global_scale}: alpha, 1 over their "
-            "product, is infinite in float32; set config.alpha"
+            "product, is infinite in float32. Divide A or B by a power of two before "
+            "quantising, which divides D by it, or set config.alpha"
         )
     return alpha
 

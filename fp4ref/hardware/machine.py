@@ -33,6 +33,20 @@ from fp4ref.trace import Range, Recorder
 
 Ordering = Literal["ptx", "shipped"]
 
+MOST_SMS = 160
+"""SMs of the largest Blackwell GPU, the B300 (NVIDIA, Hot Chips 2025)."""
+
+
+def check_sms(sms: int) -> None:
+    """Raise `InputError` for a number of SMs that no Blackwell GPU has."""
+    if sms < 1:
+        raise InputError(f"a machine of {sms} SMs; ask for at least 1")
+    if sms > MOST_SMS:
+        raise InputError(
+            f"a machine of {sms} SMs; a B200 has 148 and the largest Blackwell GPU "
+            f"{MOST_SMS}. Ask for {MOST_SMS} or fewer: each tile needs one"
+        )
+
 
 class Machine:
     """A GPU of `sms` SMs.
@@ -57,8 +71,7 @@ class Machine:
         ordering: Ordering = "ptx",
         recorder: Recorder | None = None,
     ) -> None:
-        if sms < 1:
-            raise InputError(f"a machine of {sms} SMs; ask for at least 1")
+        check_sms(sms)
         if ordering not in ("ptx", "shipped"):
             raise InputError(f"ordering {ordering!r}: say 'ptx' or 'shipped'")
         self.schedule: Schedule = schedule or Eager()

@@ -113,5 +113,5 @@ def make_schedule(schedule: str | int) -> Schedule:
         return Seeded(int(schedule))
     except ValueError:
         raise InputError(
-            f"schedule {schedule!r}: say 'eager', 'late' or an integer seed"
+            f"schedule {str(schedule)[:80]!r}: say 'eager', 'late' or an integer seed"
         ) from None

@@ -7,17 +7,17 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from fp4ref.errors import InputError
+from fp4ref.exit_status import Commands
 from fp4ref.lessons.edition import NOTEBOOKS, student_edition
 from fp4ref.lessons.grader import Graded, grade, submissions
 
 app = typer.Typer(
+    cls=Commands,
     help="The student edition of the notebooks, and the grader.",
     no_args_is_help=True,
     add_completion=False,
@@ -34,10 +34,7 @@ def student_command(
     force: Annotated[bool, typer.Option(help="Overwrite changed files.")] = False,
 ) -> None:
     """Write the notebooks without their solutions."""
-    try:
-        made = student_edition(notebooks, folder, force=force)
-    except InputError as error:
-        _refuse(error)
+    made = student_edition(notebooks, folder, force=force)
     print(f"{len(made)} notebooks without solutions in {folder}")
 
 
@@ -52,12 +49,8 @@ def grade_command(
     Exit status: 0 if each was graded, whatever its score; 1 if one could not be; 2 for
     bad input.
     """
-    try:
-        found = list(submissions(paths))
-    except InputError as error:
-        _refuse(error)
     graded = []
-    for name, path in found:
+    for name, path in list(submissions(paths)):
         graded.append(grade(name, path, timeout))
         if not as_json:
             print(_in_words(graded[-1]), flush=True)
@@ -78,11 +71,6 @@ def _in_words(graded: Graded) -> str:
     for id, each in graded.exercises.items():
         lines.append(f"  {id} {'passed' if each.passed else f'not passed: {each.why}'}")
     return "\n".join(lines)
-
-
-def _refuse(error: InputError) -> None:
-    print(error, file=sys.stderr)
-    raise typer.Exit(2)
 
 
 if __name__ == "__main__":

@@ -34,6 +34,12 @@ def student_edition(
         raise InputError(f"{notebooks} has no notebooks; run this in a checkout")
     texts = {path.name: _without_solutions(path) for path in found}
     texts |= {p.name: p.read_text("utf-8") for p in sorted(notebooks.glob("*.svg"))}
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(
+            f"cannot write into {folder}: {error.strerror}; name a folder"
+        ) from None
     made = _manifest(folder)
     changed = [
         name
@@ -46,7 +52,6 @@ def student_edition(
             f"{folder} has changed notebooks ({', '.join(changed)}); use --force to "
             "overwrite them"
         )
-    folder.mkdir(parents=True, exist_ok=True)
     for name, text in texts.items():
         (folder / name).write_bytes(text.encode())
     hashes = made | {name: _digest(text) for name, text in texts.items()}

@@ -9,13 +9,19 @@ import subprocess
 import sys
 import tempfile
 import time
+import warnings
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from fp4ref.array_file import open_regular
 from fp4ref.errors import Fp4refError, InputError
+from fp4ref.free_memory import require_memory
 from fp4ref.lessons.verdict import MIME
+
+_NBYTES_A_BYTE = 20
+"""Memory for each byte of a notebook's text, once it is read and checked."""
 
 MISSING = "running notebooks needs JupyterLab; run: pip install 'fp4ref[lab]'"
 
@@ -48,17 +54,21 @@ def read(path: Path) -> Any:
     """
     nbformat = _import("nbformat")
     try:
-        text = path.read_text(encoding="utf-8")
-        notebook = nbformat.reads(text, as_version=4)
-        nbformat.validate(notebook)
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror}") from None
-    except (ValueError, KeyError, AttributeError) as error:
-        raise InputError(f"{path} is not a notebook: {_first_line(error)}") from None
-    except nbformat.ValidationError as error:
+        with open_regular(path) as opened:
+            size = os.fstat(opened.fileno()).st_size
+            require_memory(
+                size * _NBYTES_A_BYTE, f"reading {path}", "Clear its output."
+            )
+            text = opened.read().decode("utf-8")
+        with warnings.catch_warnings(action="ignore"):  # older formats have no ids
+            notebook = nbformat.reads(text, as_version=4)
+            nbformat.validate(notebook)
+    except InputError:
+        raise
+    except Exception as error:  # a damaged notebook raises nearly anything
         raise InputError(f"{path} is not a notebook: {_first_line(error)}") from None
     for index, cell in enumerate(notebook.cells):
-        cell.setdefault("id", f"cell-{index}")  # older formats have none
+        cell.setdefault("id", f"cell-{index}")
     return notebook
 
 

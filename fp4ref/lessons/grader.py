@@ -17,6 +17,7 @@ from __future__ import annotations
 import ast
 import copy
 import re
+import stat
 import tempfile
 from collections import Counter
 from collections.abc import Iterator
@@ -95,11 +96,13 @@ def submissions(paths: list[Path]) -> Iterator[tuple[str, Path]]:
         A path does not exist, or a folder holds no notebook.
     """
     for path in paths:
-        if path.is_file():
+        try:
+            mode = path.stat().st_mode
+        except OSError as error:
+            raise InputError(f"{path}: {error.strerror}; name a notebook") from None
+        if not stat.S_ISDIR(mode):
             yield path.name, path
             continue
-        if not path.is_dir():
-            raise InputError(f"{path} does not exist")
         found = [
             each
             for each in sorted(path.rglob("*.ipynb"))
