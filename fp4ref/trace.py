@@ -17,6 +17,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from fp4ref.arguments import require_integer
 from fp4ref.errors import TraceError
 from fp4ref.trace_file import FORMAT_VERSION, read_parts, write_parts
 
@@ -215,6 +216,7 @@ class Trace:
         TraceError
             `step` is outside -1 .. len - 1.
         """
+        step = require_integer(step, "step", error=TraceError)
         if not -1 <= step < len(self.events):
             raise TraceError(
                 f"step {step} is outside this trace; steps run from -1 (before the "

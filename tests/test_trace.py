@@ -124,6 +124,13 @@ def test_steps_outside(run, step):
         trace.at(step)
 
 
+@pytest.mark.parametrize("step", ["x", 1.5, None, True])
+def test_a_step_is_a_whole_number(run, step):
+    _, trace = run
+    with pytest.raises(TraceError, match="step: .*; need a whole number"):
+        trace.at(step)
+
+
 def test_events_say_who_what_and_where(run):
     _, trace = run
     [load, *_] = trace.select(operation="cp.async.bulk.tensor.2d.load", agent="tma")
