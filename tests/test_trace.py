@@ -127,7 +127,7 @@ def test_steps_outside(run, step):
 @pytest.mark.parametrize("step", ["x", 1.5, None, True])
 def test_a_step_is_a_whole_number(run, step):
     _, trace = run
-    with pytest.raises(TraceError, match="step: .*; need a whole number"):
+    with pytest.raises(TraceError, match=r"step: .*; need a whole number"):
         trace.at(step)
 
 
