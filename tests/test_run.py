@@ -198,7 +198,7 @@ BAD: list[tuple[str, Callable[[], Any], str]] = [
             BlockScaled(A.codes, A.scales, global_scale=1e-30),
             BlockScaled(B.codes, B.scales, global_scale=1e-30),
         ),
-        "is infinite in float32; set config.alpha",
+        "or set config.alpha",
     ),
     (
         "the state of an untraced run",

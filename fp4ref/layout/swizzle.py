@@ -139,7 +139,7 @@ def swizzled_offsets(mode: SwizzleMode, rows: int, row_bytes: int) -> NDArray[np
         No mode, or a tile that is empty or larger than `MOST_NBYTES`.
     """
     mode = SwizzleMode(whole(mode, "mode", 0, max(SwizzleMode)))
-    row_bytes = whole(row_bytes, "row_bytes", 1)
+    row_bytes = whole(row_bytes, "row_bytes", 1, MOST_NBYTES)
     rows = whole(rows, "rows", 1, MOST_NBYTES // row_bytes)
     if mode is SwizzleMode.NONE:
         if row_bytes % 16:
