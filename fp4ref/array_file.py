@@ -180,8 +180,9 @@ def _header(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Declared:
                 raise _Wrong(f"{name} has fields, or an unknown format {version}")
         except (_Wrong, MemoryError, zipfile.BadZipFile, zlib.error):
             raise
-        except Exception:  # the header is a Python literal of any kind
-            raise _Wrong(f"{name} is no array of NumPy's") from None
+        except Exception as error:  # the header is a Python literal of any kind
+            why = f"{type(error).__name__}: {error}".splitlines()[0][:80]
+            raise _Wrong(f"{name} is no array of NumPy's ({why})") from None
         there = member.file_size - data.tell()
     if not all(isinstance(n, int) and n >= 0 for n in shape):
         raise _Wrong(f"{name} claims the shape {shape}")

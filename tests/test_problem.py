@@ -115,7 +115,7 @@ PICKLE = b"\x80\x04\x95\x00."
         (b"x,w\n1,2\n", "it is no zip archive"),
         (b"PK\x03\x04broken", "it is damaged or cut short"),
         (archive({"x.npy": npy(GOOD)})[:-30], "it is damaged or cut short"),
-        (archive({"x.txt": b"hello"}), "x.txt is no array of NumPy's"),
+        (archive({"x.txt": b"hello"}), "x.txt is no array of NumPy's (ValueError: "),
         (
             archive({"x.npy": header_only("<f4", (10**6, 10**6), False, 16)}),
             "x claims 1,000,000,000,000 elements of float32, 4,000,000,000,000 bytes, "
@@ -134,7 +134,7 @@ PICKLE = b"\x80\x04\x95\x00."
 def test_a_file_of_another_kind(refused, content: bytes, sentence: str) -> None:
     Path("bad.npz").write_bytes(content)
     said = refused()
-    assert said.startswith(f"bad.npz is no .npz file: {sentence}; ")
+    assert said.startswith(f"bad.npz is no .npz file: {sentence}")
     assert SAVE in said
 
 
