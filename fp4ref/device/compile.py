@@ -225,9 +225,10 @@ def _checked(nvrtc: Any, result: tuple[Any, ...]) -> tuple[Any, ...]:
 def _text(nvrtc: Any, program: Any, what: str) -> bytes:
     """Fetch one result of a compiled program, by the name of its getter."""
     (size,) = _checked(nvrtc, getattr(nvrtc, f"nvrtcGet{what}Size")(program))
-    data: bytes = b" " * size
+    # NVRTC writes into the object itself, and Python shares all bytes of length 1.
+    data = bytes(max(size, 2))
     _checked(nvrtc, getattr(nvrtc, f"nvrtcGet{what}")(program, data))
-    return data
+    return data[:size]
 
 
 def _compile(

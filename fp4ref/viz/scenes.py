@@ -347,6 +347,12 @@ def quantiser(
         values[3], values[8] = 2.5, 0.25
     block = _floats("values", values)
     factor = require_number(global_scale, "global_scale")
+    with np.errstate(over="ignore", under="ignore"):
+        if not 0 < np.float32(factor) < np.inf:
+            raise InputError(
+                f"global_scale: {factor!r}; need a positive number that is finite in "
+                "float32"
+            )
     if block.size != SF_VEC_SIZE or not np.isfinite(block).all():
         raise InputError(
             f"values: {block.size} of them; a block is {SF_VEC_SIZE} finite numbers"

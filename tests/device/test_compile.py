@@ -71,6 +71,11 @@ def test_blackwell_instructions_compile_only_for_blackwell(nvrtc):
         compile_cuda(FENCE, "sm_90a")
 
 
+def test_an_empty_log_leaves_the_bytes_that_python_shares_alone(nvrtc):
+    compile_cuda(KERNEL, "sm_100a", name="no_log.cu")
+    assert [bytes([n])[0] for n in range(256)] == [*range(256)]
+
+
 def test_an_error_has_the_lines_of_the_compiler(nvrtc):
     with pytest.raises(CompileError, match=r'broken\.cu\(1\): error: identifier "q"'):
         compile_cuda('extern "C" __global__ void k() { q = 1; }', name="broken.cu")
