@@ -171,6 +171,13 @@ class BlockScaled:
             As for the class, or the convention or nibble order is not one of the two.
         """
         data = require_codes(packed, "packed")
+        vec_size = FORMATS[_require_format(format)][0]
+        if data.ndim < 2 or 0 in data.shape or 2 * data.shape[-1] % vec_size:
+            raise InputError(
+                f"packed of shape {data.shape}; {format} takes (..., M, K / 2), two "
+                f"codes a byte, with K a multiple of {vec_size}. Pad K with code 0 and "
+                "scale 0"
+            )
         require_choice(
             nibble_order,
             "nibble_order",

@@ -69,7 +69,8 @@ def test_a_wrong_argument_is_refused_by_its_name(public: Public) -> None:
 
 
 @settings(
-    max_examples=20,
+    max_examples=40,
+    derandomize=True,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
