@@ -26,7 +26,7 @@ from fp4ref.cuda_kernel.build import nvrtc_version
 from fp4ref.errors import Fp4refError
 
 FILE = Path(__file__).parents[1] / "data/recorded_runs.json"
-NVRTC = 3
+PTX_EVERY = 3
 """Every third case runs the CUDA kernel's PTX too."""
 
 SHAPES: list[tuple[int, int, int, int | None]] = [
@@ -144,7 +144,7 @@ def record() -> dict[str, Any]:
     return {
         "nvrtc": nvrtc_version(),
         "emulator": {str(case): digest(case.run("emulator")) for case in CASES},
-        "ptx": {str(case): digest(case.run("ptx")) for case in CASES[::NVRTC]},
+        "ptx": {str(case): digest(case.run("ptx")) for case in CASES[::PTX_EVERY]},
         "refused": {repr(config): message(config) for config in REFUSED},
     }
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from recorded import CASES, FILE, NVRTC, REFUSED, Case, digest, message
+from recorded import CASES, FILE, PTX_EVERY, REFUSED, Case, digest, message
 
 from fp4ref.cuda_kernel.build import nvrtc_version
 
@@ -27,7 +27,7 @@ def test_the_emulator_runs_as_recorded(case: Case) -> None:
 
 
 @other_compiler
-@pytest.mark.parametrize("case", CASES[::NVRTC], ids=str)
+@pytest.mark.parametrize("case", CASES[::PTX_EVERY], ids=str)
 def test_the_kernels_ptx_runs_as_recorded(case: Case) -> None:
     assert digest(case.run("ptx")) == RECORDED["ptx"][str(case)]
 
