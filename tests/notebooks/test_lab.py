@@ -183,7 +183,10 @@ def test_a_saved_notebook_shows_the_text_when_opened_again(
         player.wait_for(timeout=120_000)
         page.wait_for_function(READY, timeout=90_000)
         assert page.locator(".fp4ref-fallback").count() > 0
-        assert page.locator(".fp4ref-fallback:visible").count() == 0
+        # The players are drawn one after another: the text of the last one goes last.
+        expect(page.locator(".fp4ref-fallback:visible")).to_have_count(
+            0, timeout=60_000
+        )
         page.evaluate("() => window.jupyterapp.commands.execute('docmanager:save')")
         page.evaluate(
             """async () => {
