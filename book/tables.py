@@ -7,7 +7,7 @@ from pathlib import Path
 
 from wording import plain, row, stacked_table
 
-from fp4ref.fidelity import RULES, Rule, select, shares
+from fp4ref.evidence.fidelity import RULES, Rule, select, shares
 from fp4ref.gaps import GAPS
 
 README = Path(__file__).parents[1] / "README.md"

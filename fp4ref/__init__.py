@@ -10,14 +10,14 @@
 Importing the package imports no CUDA and compiles nothing.
 """
 
-from fp4ref import oracle
-from fp4ref.block_scaled import BlockScaled, quantize
-from fp4ref.compare import Comparison, compare
-from fp4ref.doctor import doctor
+from fp4ref.device.diagnosis import doctor
+from fp4ref.evidence import oracle
+from fp4ref.evidence.comparison import Comparison, compare
+from fp4ref.execution.runs import Run, run
 from fp4ref.gemm.config import GemmConfig
-from fp4ref.matmul import matmul
 from fp4ref.numerics import ScaleFormat
-from fp4ref.run import Run, run
+from fp4ref.tensors.block_scaled import BlockScaled, quantize
+from fp4ref.tensors.product import matmul
 from fp4ref.trace import Trace
 
 __version__ = "0.1.0"

@@ -24,17 +24,17 @@ from rich.syntax import Syntax
 from rich.table import Table
 from rich.text import Text
 
-from fp4ref import fidelity as fidelity_table
-from fp4ref import walk_report
-from fp4ref.compare import compare as compare_traces
 from fp4ref.cuda_kernel.build import packaged
 from fp4ref.cuda_kernel.sass import MANDATORY, figures
 from fp4ref.cuda_kernel.twins import twin
 from fp4ref.cutlass.examples import assemble_example, check_multiples, check_sizes
 from fp4ref.cutlass.execute import execute_example
-from fp4ref.doctor import doctor as diagnose
+from fp4ref.device.diagnosis import doctor as diagnose
 from fp4ref.errors import InputError
+from fp4ref.evidence import fidelity as fidelity_table
+from fp4ref.evidence.comparison import compare as compare_traces
 from fp4ref.exit_status import Commands
+from fp4ref.files.whole_file import check_target, write_text
 from fp4ref.frames import (
     FRAMES,
     Frame,
@@ -47,7 +47,7 @@ from fp4ref.frames import (
 )
 from fp4ref.gaps import GAPS
 from fp4ref.trace import FILE_SUFFIX, Trace
-from fp4ref.trace_file import believing
+from fp4ref.trace.file import believing
 from fp4ref.viz import play
 from fp4ref.walk import (
     DEFAULT_SCHEDULE,
@@ -56,7 +56,7 @@ from fp4ref.walk import (
     random_problem,
     walk,
 )
-from fp4ref.whole_file import check_target, write_text
+from fp4ref.walk import report as walk_report
 
 app = typer.Typer(
     cls=Commands,

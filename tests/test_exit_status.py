@@ -13,11 +13,12 @@ import pytest
 from typer.testing import CliRunner
 
 from fp4ref import cli as module
-from fp4ref import free_memory, trace_file
 from fp4ref.cli import app
 from fp4ref.errors import ExitFault
+from fp4ref.files import free_memory
 from fp4ref.hardware.machine import MOST_SMS
 from fp4ref.trace import Trace
+from fp4ref.trace import file as trace_file
 
 SMALL = ["walk", "--size", "1x1x32", "--no-kernel"]
 
@@ -93,7 +94,7 @@ def test_what_needs_too_much_memory_is_not_begun(
     cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(free_memory, "free_nbytes", lambda: 10**9)
-    monkeypatch.setattr("fp4ref.walk._quantise", None)
+    monkeypatch.setattr("fp4ref.walk.numbers._quantise", None)
     result = cli("walk", "--size", "4096x4096x4096")
     assert result.exit_code == 2
     said = " ".join(result.stderr.split())

@@ -26,8 +26,8 @@ from fp4ref.hardware.schedule import make_schedule
 from fp4ref.hardware.smem import SmemDescriptor
 from fp4ref.numerics import quantize_blocks
 from fp4ref.ptx import Program, parse
-from fp4ref.ptx.loader import load
-from fp4ref.ptx.registry import translate
+from fp4ref.ptx.run.loader import load
+from fp4ref.ptx.run.registry import translate
 from fp4ref.walk import make_config
 
 ROOT = Path(__file__).parents[1]
@@ -75,8 +75,8 @@ def gap_of(call: ast.Call) -> ast.expr | None:
 
 
 PASSED_ON = {
-    "fp4ref/ptx/registry.py",  # one error for all instructions, each with its row
-    "fp4ref/ptx/tokens.py",  # Cursor.refuse
+    "fp4ref/ptx/run/registry.py",  # one error for all instructions, each with its row
+    "fp4ref/ptx/text/tokens.py",  # Cursor.refuse
 }
 
 

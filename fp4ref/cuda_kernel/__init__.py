@@ -6,7 +6,7 @@ PTX of it or takes the packaged one; `parameters` lays out what a launch passes;
 """
 
 from fp4ref.cuda_kernel.build import KernelCode, kernel_code, packaged_configs
-from fp4ref.cuda_kernel.execute import launch_ptx
+from fp4ref.cuda_kernel.on_sm import launch_ptx
 from fp4ref.cuda_kernel.parameters import parameter_block
 from fp4ref.cuda_kernel.sources import ENTRY, defines, one_file
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from fp4ref.cutlass.cudart import Copy, Launch, LaunchKernel, OnCopy, Runtime
 from fp4ref.cutlass.entries import read_entries
-from fp4ref.cutlass.program import run_program
+from fp4ref.cutlass.process import run_program
 from fp4ref.cutlass.toolchain import (
     Build,
     Progress,
@@ -23,7 +23,7 @@ from fp4ref.cutlass.toolchain import (
     find_toolchain,
 )
 from fp4ref.errors import Fp4refError, InputError
-from fp4ref.free_memory import require_memory
+from fp4ref.files.free_memory import require_memory
 from fp4ref.hardware.machine import Machine
 from fp4ref.hardware.tensor_map import TensorMap
 

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fp4ref.block_scaled import BlockScaled
 from fp4ref.cutlass.cudart import Copy
 from fp4ref.cutlass.examples import (
     ExampleResult,
@@ -32,7 +31,8 @@ from fp4ref.hardware.sm import Dim3
 from fp4ref.layout import sf_nbytes, unswizzle_scales
 from fp4ref.numerics import ScaleFormat, unpack_e2m1
 from fp4ref.ptx import Program, launch, parse
-from fp4ref.ptx.parser import Module
+from fp4ref.ptx.text.parser import Module
+from fp4ref.tensors.block_scaled import BlockScaled
 from fp4ref.trace import Recorder, Trace
 
 

@@ -176,19 +176,21 @@ def compile_cuda(
     )
 
 
+_OURS = re.compile("(?:kernel|probes)/.*")
 _FILE = re.compile(r'(\.file\s+\d+\s+")([^"]*)"')
 
 
 def portable(ptx: str) -> str:
     """Return PTX whose ``.file`` lines hold no folder of the machine that made it.
 
-    Files below ``kernel/`` keep their path from there, others only their name.
+    Files below ``kernel/`` and ``probes/`` keep their path from there, others only
+    their name.
     """
 
     def shorten(found: re.Match[str]) -> str:
         path = found[2]
-        at = path.find("kernel/")
-        return found[1] + (path[at:] if at >= 0 else path.rsplit("/", 1)[-1]) + '"'
+        below = _OURS.search(path)
+        return found[1] + (below[0] if below else path.rsplit("/", 1)[-1]) + '"'
 
     return _FILE.sub(shorten, ptx)
 

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fp4ref.block_scaled import BlockScaled
 from fp4ref.errors import InputError
 from fp4ref.gemm.config import EPILOGUE_WARPS, SF_VEC_SIZE, WARP_THREADS, GemmConfig
 from fp4ref.gemm.epilogue_load_warp import epilogue_load_warp
@@ -35,6 +34,7 @@ from fp4ref.hardware.machine import Machine
 from fp4ref.hardware.sm import Body, Cta, Dim3, Role, Warp
 from fp4ref.layout import sf_nbytes
 from fp4ref.numerics import unpack_e2m1
+from fp4ref.tensors.block_scaled import BlockScaled
 from fp4ref.trace import Bytes
 
 K_MULTIPLE = 32

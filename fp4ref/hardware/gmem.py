@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fp4ref.errors import InputError, OutOfBounds
-from fp4ref.hardware.memory import POISON, Memory
+from fp4ref.hardware.byte_array import POISON, Memory
 from fp4ref.trace import Bytes, Range
 
 if TYPE_CHECKING:

@@ -21,11 +21,11 @@ from fp4ref.errors import (
     ReadWhileInFlight,
 )
 from fp4ref.hardware.advisory import Advisory
+from fp4ref.hardware.byte_array import Memory
 from fp4ref.hardware.gmem import GlobalMemory
+from fp4ref.hardware.grid import check_exit, check_launch, check_roles, origins
 from fp4ref.hardware.in_flight import AsyncOp as AsyncOp
 from fp4ref.hardware.in_flight import closure, find_conflict
-from fp4ref.hardware.launch import check_exit, check_launch, check_roles, origins
-from fp4ref.hardware.memory import Memory
 from fp4ref.hardware.schedule import Eager, Schedule
 from fp4ref.hardware.sm import Cluster, Cta, Dim3, Kernel, Sm, Warp, caller, source_line
 from fp4ref.hardware.smem import NBYTES

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fp4ref.errors import DescriptorFault, MissingProxyFence, NotModelled
-from fp4ref.hardware.memory import Memory
+from fp4ref.hardware.byte_array import Memory
 from fp4ref.layout import SwizzleMode
 from fp4ref.trace import Bytes, Range
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fp4ref.errors import TmemAllocationFault
-from fp4ref.hardware.memory import Memory
+from fp4ref.hardware.byte_array import Memory
 from fp4ref.trace import Range
 
 LANES = 128

@@ -8,7 +8,7 @@ A notebook imports this and the package, and defines nothing of the model::
 """
 
 from fp4ref.lessons.errata import ask
-from fp4ref.lessons.machine import start
+from fp4ref.lessons.first_cell import start
 from fp4ref.lessons.show import beside, cuda, frame, source
 from fp4ref.lessons.verdict import check, hint
 

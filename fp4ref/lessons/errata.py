@@ -18,7 +18,7 @@ from importlib.resources import files
 from typing import Any
 
 from fp4ref.errors import Fp4refError, InputError
-from fp4ref.lessons.compare import first_difference
+from fp4ref.lessons.answer import first_difference
 from fp4ref.lessons.verdict import BLANK, Result, announce
 
 

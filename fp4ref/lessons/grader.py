@@ -27,8 +27,8 @@ from typing import Any
 
 from fp4ref.errors import InputError
 from fp4ref.lessons.edition import is_solution
-from fp4ref.lessons.execute import RedCellError, data_of, error_of, execute, read
 from fp4ref.lessons.exercise import of_lesson
+from fp4ref.lessons.notebook_run import RedCellError, data_of, error_of, execute, read
 from fp4ref.lessons.outline import LESSONS
 from fp4ref.lessons.transport import MIME, unpack
 from fp4ref.lessons.verdict import judge

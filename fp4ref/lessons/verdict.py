@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fp4ref.errors import InputError
-from fp4ref.lessons.compare import Difference, first_difference, show
+from fp4ref.lessons.answer import Difference, first_difference, show
 from fp4ref.lessons.exercise import Exercise, find
 from fp4ref.lessons.page import FAILED, PASSED, Page, note
 

@@ -14,29 +14,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+import fp4ref.ptx.instructions  # noqa: F401  registers them
 from fp4ref.hardware.machine import Machine
 from fp4ref.hardware.sm import Body, Cta, Dim3, Role, Warp
-from fp4ref.ptx import (  # noqa: F401  they register instructions
-    atomics,
-    barriers,
-    clc,
-    control,
-    conversion,
-    cp_async,
-    floating,
-    integer,
-    lanes,
-    matrices,
-    mbarriers,
-    memory,
-    mma_unscaled,
-    moves,
-    tma,
-)
-from fp4ref.ptx.loader import load
-from fp4ref.ptx.program import Program
-from fp4ref.ptx.registry import Step, translate
-from fp4ref.ptx.state import (
+from fp4ref.ptx.instructions.tcgen05 import settle
+from fp4ref.ptx.run.loader import load
+from fp4ref.ptx.run.registry import Step, translate
+from fp4ref.ptx.run.state import (
     LANES,
     LaunchContext,
     PartialWarp,
@@ -44,7 +28,7 @@ from fp4ref.ptx.state import (
     lanes_to_mask,
     mask_to_lanes,
 )
-from fp4ref.ptx.tcgen05 import settle
+from fp4ref.ptx.text.program import Program
 
 
 @dataclass(slots=True, eq=False)

@@ -21,8 +21,10 @@ from fp4ref.arguments import (
     require_list,
     require_number,
 )
-from fp4ref.compare import compare, hardware_events
 from fp4ref.errors import DeadlockError, HardwareFault, InputError
+from fp4ref.evidence.comparison import compare, hardware_events
+from fp4ref.evidence.side_by_side import side_by_side
+from fp4ref.execution.runs import Run
 from fp4ref.gemm.config import K_BLOCKS, TILE_K, TILE_M
 from fp4ref.hardware.tcgen05 import SF_ROWS
 from fp4ref.layout import (
@@ -40,8 +42,6 @@ from fp4ref.numerics import (
     mma_block_scaled,
     quantize_blocks,
 )
-from fp4ref.run import Run
-from fp4ref.side_by_side import side_by_side
 from fp4ref.trace import Trace
 from fp4ref.viz.packet import Header, config_of, trace_packet
 from fp4ref.viz.player import Player

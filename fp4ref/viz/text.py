@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from fp4ref.compare import LANE_NBYTES
+from fp4ref.evidence.comparison import LANE_NBYTES
+from fp4ref.evidence.statement import line
 from fp4ref.frames import FRAMES
 from fp4ref.hardware.tmem import LANES
-from fp4ref.statement import line
 from fp4ref.trace import Barrier, Event, Range, Trace
 from fp4ref.viz.packet import config_of, memory_maps
 from fp4ref.viz.strings import say

@@ -14,7 +14,7 @@ import pytest
 import table_of_contents
 import wording
 
-from fp4ref.fidelity import RULES
+from fp4ref.evidence.fidelity import RULES
 from fp4ref.frames import FRAMES
 from fp4ref.gaps import GAPS
 from fp4ref.lessons.outline import LESSONS

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from fp4ref.cutlass.cudart import Runtime
-from fp4ref.cutlass.program import Ended, run_program
+from fp4ref.cutlass.process import Ended, run_program
 from fp4ref.cutlass.toolchain import (
     Build,
     Toolchain,

@@ -8,7 +8,7 @@ import subprocess
 import pytest
 
 from fp4ref.cutlass.cudart import Runtime
-from fp4ref.cutlass.program import cuda_symbols, run_program
+from fp4ref.cutlass.process import cuda_symbols, run_program
 from fp4ref.errors import InputError, NotModelled
 from fp4ref.hardware.machine import Machine
 

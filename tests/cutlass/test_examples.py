@@ -13,7 +13,7 @@ from fp4ref.cutlass import Copy, ExampleResult, run_example
 from fp4ref.cutlass.entries import read_entries
 from fp4ref.cutlass.examples import find_example
 from fp4ref.cutlass.execute import execute_example
-from fp4ref.cutlass.program import check_symbols
+from fp4ref.cutlass.process import check_symbols
 from fp4ref.errors import InputError, LaunchFault
 from fp4ref.hardware import cp_async, mma_unscaled, smem
 from fp4ref.hardware.machine import Machine

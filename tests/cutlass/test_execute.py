@@ -13,12 +13,12 @@ from wide_operands import wide_pair
 
 import fp4ref
 from fp4ref import GemmConfig, oracle
-from fp4ref.compare import hardware_events
 from fp4ref.cuda_kernel.sass import MANDATORY, figures
 from fp4ref.cutlass.examples import assemble_example
 from fp4ref.cutlass.execute import CutlassRun, execute_example
 from fp4ref.device.compile import CompileError
 from fp4ref.errors import InputError
+from fp4ref.evidence.comparison import hardware_events
 from fp4ref.frames import events_of
 from fp4ref.hardware.advisory import Advisory
 

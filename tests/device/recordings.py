@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from fp4ref.errors import HardwareFault
-from kernel.probes.probe import Case, Outputs, Probe, probes, run_on_ptx
-from kernel.probes.transcript import Transcript, load
+from probes.probe import Case, Outputs, Probe, probes, run_on_ptx
+from probes.transcript import Transcript, load
 
 BACKENDS = ("emulator", "ptx")
 TRAPS = ("TmaFault", "MisalignedAddress", "MbarrierFault")

@@ -12,10 +12,11 @@ import numpy as np
 import pytest
 
 from fp4ref.errors import HardwareFault, InputError
-from fp4ref.ptx import floating, integer, parse
-from fp4ref.ptx.registry import ENTRIES, find, instruction
-from kernel.probes.forms import emulated
-from kernel.probes.forms.catalogue import (
+from fp4ref.ptx import parse
+from fp4ref.ptx.instructions import floating, integer
+from fp4ref.ptx.run.registry import ENTRIES, find, instruction
+from probes.forms import emulated
+from probes.forms.catalogue import (
     ARGUMENTS,
     NO_ANSWER,
     OWN_PROBE,
@@ -24,13 +25,13 @@ from kernel.probes.forms.catalogue import (
     forms,
     without_shape,
 )
-from kernel.probes.forms.compiler import find_ptxas, refusals
-from kernel.probes.forms.faults import faults
-from kernel.probes.forms.inputs import COUNT
-from kernel.probes.forms.recording import GROUP, digest, recording
-from kernel.probes.forms.spellings import maker_of, parts
-from kernel.probes.probe import probes
-from kernel.probes.transcript import load
+from probes.forms.compiler import find_ptxas, refusals
+from probes.forms.faults import faults
+from probes.forms.inputs import COUNT
+from probes.forms.recording import GROUP, digest, recording
+from probes.forms.spellings import maker_of, parts
+from probes.probe import probes
+from probes.transcript import load
 
 SAMPLE = 6
 PARTS = 64
@@ -252,7 +253,7 @@ def test_wrong_integer_arithmetic_is_found(monkeypatch, form, name, wrong):
 
 def test_the_forms_are_listed():
     done = subprocess.run(
-        [sys.executable, "-m", "kernel.probes.forms.record", "list"],
+        [sys.executable, "-m", "probes.forms.record", "list"],
         capture_output=True,
         text=True,
         check=True,

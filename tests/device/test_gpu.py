@@ -8,9 +8,9 @@ from recordings import TRAPS, first_difference
 
 from fp4ref.device import CompileError, find_gpu
 from fp4ref.device.launch import Module, encode_tiled
-from kernel.probes import convert, exhaustive, header_formats, tensor_map
-from kernel.probes.probe import probes
-from kernel.probes.transcript import load
+from probes import convert, exhaustive, header_formats, tensor_map
+from probes.probe import probes
+from probes.transcript import load
 
 pytestmark = pytest.mark.gpu
 

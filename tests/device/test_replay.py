@@ -12,16 +12,11 @@ from recordings import BACKENDS, TRAPS, differences
 from fp4ref.device.compile import nvrtc_version
 from fp4ref.hardware import mbarrier, tma
 from fp4ref.hardware.tensor_map import DataType, TensorMap
-from fp4ref.ptx.approximate import rcp_approx_ftz
-from kernel.probes import (
-    convert,
-    exhaustive,
-    header_formats,
-    tensor_map,
-)
-from kernel.probes.mbarrier import FORBIDDEN
-from kernel.probes.probe import pattern, probes
-from kernel.probes.transcript import load
+from fp4ref.ptx.instructions.approximate import rcp_approx_ftz
+from probes import convert, exhaustive, header_formats, tensor_map
+from probes.mbarrier import FORBIDDEN
+from probes.probe import pattern, probes
+from probes.transcript import load
 
 NAMES = tuple(probes())
 

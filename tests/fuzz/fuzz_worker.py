@@ -24,12 +24,13 @@ from fuzz_cases import Case, Files
 from fuzz_files import TraceParts, odd_ptx
 from typer.testing import CliRunner
 
-from fp4ref import cli, walk
+from fp4ref import cli
 from fp4ref.cuda_kernel.build import packaged
 from fp4ref.errors import Fp4refError
 from fp4ref.lessons import classroom, grader
 from fp4ref.lessons.transport import MIME, encode
 from fp4ref.ptx import Program, parse
+from fp4ref.walk import numbers
 
 MOST_NBYTES = 2 << 30
 APPS = {"fp4ref": cli.app, "classroom": classroom.app}
@@ -45,13 +46,13 @@ class Seen:
 
 def watch() -> None:
     """Note when a command begins its work, and run no notebook's code."""
-    quantise = walk._quantise
+    quantise = numbers._quantise
 
     def noting(*args: Any) -> Any:
         Seen.worked = True
         return quantise(*args)
 
-    walk._quantise = noting
+    numbers._quantise = noting
     grader.execute = send_odd_answers
 
 

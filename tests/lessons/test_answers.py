@@ -15,7 +15,7 @@ from fp4ref import lessons
 from fp4ref.errors import DeadlockError
 from fp4ref.lessons import exercise as registry
 from fp4ref.lessons import transport
-from fp4ref.lessons.compare import first_difference, show
+from fp4ref.lessons.answer import first_difference, show
 from fp4ref.lessons.verdict import BLANK
 
 

@@ -15,7 +15,7 @@ import pytest
 from fp4ref import lessons
 from fp4ref.frames import FRAMES, Verdict
 from fp4ref.lessons import errata, transport
-from fp4ref.lessons.compare import first_difference
+from fp4ref.lessons.answer import first_difference
 from fp4ref.lessons.errata import ERRATA, Entry
 from fp4ref.lessons.outline import LESSONS
 from fp4ref.lessons.verdict import BLANK

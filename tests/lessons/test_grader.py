@@ -76,7 +76,7 @@ def test_wrong_and_blank_say_why(tmp_path: Path) -> None:
 CHEATS = """
 import IPython.display
 import fp4ref.lessons.verdict as verdict
-import fp4ref.lessons.compare as compare
+import fp4ref.lessons.answer as compare
 import fp4ref.lessons.transport as transport
 
 class Yes(verdict.Result):

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from nbformat import v4
 
-from fp4ref.lessons.execute import RedCellError, checks_of, execute, read
+from fp4ref.lessons.notebook_run import RedCellError, checks_of, execute, read
 from fp4ref.lessons.outline import LESSONS
 
 FOLDER = Path(__file__).parents[2] / "notebooks"

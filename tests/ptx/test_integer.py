@@ -10,8 +10,8 @@ from on_lanes import bits32, bits64, kernel, lanes, machine
 
 from fp4ref.errors import NotModelled
 from fp4ref.ptx import Program, PtxError, parse
-from fp4ref.ptx.loader import load
-from fp4ref.ptx.registry import translate
+from fp4ref.ptx.run.loader import load
+from fp4ref.ptx.run.registry import translate
 
 
 def signed(value: int, bits: int) -> int:

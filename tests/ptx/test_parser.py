@@ -13,9 +13,9 @@ from on_lanes import HEADER, kernel, machine
 
 from fp4ref.errors import Fp4refError, NotModelled
 from fp4ref.ptx import Program, PtxError, parse
-from fp4ref.ptx.loader import load
-from fp4ref.ptx.registry import translate
-from fp4ref.ptx.syntax import (
+from fp4ref.ptx.run.loader import load
+from fp4ref.ptx.run.registry import translate
+from fp4ref.ptx.text.syntax import (
     Address,
     Immediate,
     Instruction,

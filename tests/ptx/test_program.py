@@ -8,7 +8,7 @@ from on_lanes import kernel
 
 from fp4ref.errors import InputError
 from fp4ref.ptx import Program, parse
-from fp4ref.ptx.program import immediate_post_dominators
+from fp4ref.ptx.text.program import immediate_post_dominators
 
 
 def by_removal(edges: list[list[int]]) -> list[int | None]:

@@ -17,8 +17,8 @@ from on_lanes import machine
 from fp4ref.errors import NotModelled
 from fp4ref.gaps import GAPS, Gap, covering
 from fp4ref.ptx import Program, PtxError, parse
-from fp4ref.ptx.loader import load
-from fp4ref.ptx.registry import ENTRIES, find, translate
+from fp4ref.ptx.run.loader import load
+from fp4ref.ptx.run.registry import ENTRIES, find, translate
 
 REGISTERS = (
     ".reg .b8 %b<8>; .reg .b16 %h<9>; .reg .b32 %r<16>; .reg .b64 %rd<16>; "

@@ -14,9 +14,9 @@ from on_lanes import HEADER, SCRATCH, machine
 from fp4ref.cuda_kernel.build import packaged
 from fp4ref.errors import Fp4refError
 from fp4ref.ptx import Program, PtxError, parse
-from fp4ref.ptx.loader import load
-from fp4ref.ptx.registry import translate
-from fp4ref.ptx.syntax import Entry, Module
+from fp4ref.ptx.run.loader import load
+from fp4ref.ptx.run.registry import translate
+from fp4ref.ptx.text.syntax import Entry, Module
 
 BODIES = """\
 { .reg .b32 t , u ; mov .b32 t , %r1 ; mov .b32 u , t ; }

@@ -26,7 +26,7 @@ from fp4ref.ptx import (
     launch,
     parse,
 )
-from fp4ref.ptx.spin_loops import spins
+from fp4ref.ptx.instructions.spin_loops import spins
 
 BAR = ".shared .align 8 .b64 bar; mov.u32 %r1, bar; mov.u32 %r2, %tid.x;"
 FIRST = "setp.eq.u32 %p1, %r2, 0;"

@@ -9,7 +9,7 @@ import pytest
 
 import fp4ref
 from fp4ref import viz
-from fp4ref.timeline import overlap, rows
+from fp4ref.trace.timeline import overlap, rows
 from fp4ref.viz import player as player_module
 from fp4ref.viz.packet import trace_packet
 

@@ -14,7 +14,7 @@ from unittest.mock import patch
 import numpy as np
 
 import fp4ref
-from fp4ref.cuda_kernel import KernelCode, execute
+from fp4ref.cuda_kernel import KernelCode, on_sm
 from fp4ref.cuda_kernel.build import packaged
 from fp4ref.cuda_kernel.sass import MANDATORY, Listing, opcode
 from fp4ref.gemm.config import TILE_K, TILE_M
@@ -46,7 +46,7 @@ def operands() -> tuple[fp4ref.BlockScaled, fp4ref.BlockScaled]:
 def first_difference(ptx: str) -> dict[str, Any]:
     """Run changed PTX beside the emulator, and say what `fp4ref.compare` names."""
     code = KernelCode(ptx, "changed")
-    with patch.object(execute, "kernel_code", lambda config: code):
+    with patch.object(on_sm, "kernel_code", lambda config: code):
         theirs = fp4ref.run(*operands(), backend="ptx", sms=1)
     found = fp4ref.compare(fp4ref.run(*operands(), sms=1), theirs).first_difference
     assert found is not None

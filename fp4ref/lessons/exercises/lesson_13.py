@@ -18,13 +18,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import fp4ref
-from fp4ref import fidelity
 from fp4ref.cache import cache_folder
 from fp4ref.cutlass.examples import find_example
 from fp4ref.cutlass.execute import CutlassRun, execute_example
 from fp4ref.cutlass.toolchain import find_toolchain
 from fp4ref.errors import HardwareFault, InputError
-from fp4ref.fidelity import Evidence
+from fp4ref.evidence import fidelity
+from fp4ref.evidence.fidelity import Evidence
 from fp4ref.gemm.config import TILE_K, TILE_M, GemmConfig
 from fp4ref.hardware.tensor_map import DataType
 from fp4ref.lessons.exercise import exercise
@@ -93,11 +93,11 @@ class Outcome(NamedTuple):
 
 
 def _probes(module: str) -> Any:
-    """Import from ``kernel.probes``, which is in the repository."""
+    """Import from ``probes``, which is in the repository."""
     root = str(checkout())
     if root not in sys.path:
         sys.path.append(root)
-    return import_module(f"kernel.probes.{module}")
+    return import_module(f"probes.{module}")
 
 
 def recording(probe: str) -> Any:

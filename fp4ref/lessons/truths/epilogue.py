@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from fp4ref import oracle
-from fp4ref.block_scaled import BlockScaled
 from fp4ref.gemm.config import GemmConfig
 from fp4ref.lessons.record import lines
 from fp4ref.lessons.truths.runs import derived, events, issued, opcode, trace
 from fp4ref.numerics import decode_e2m1, encode_ue8m0
+from fp4ref.tensors.block_scaled import BlockScaled
 from fp4ref.trace import Event
 
 _CODES = np.arange(16, dtype=np.uint8)

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 
 from fp4ref import frames
-from fp4ref.block_scaled import quantize
 from fp4ref.cuda_kernel.build import packaged
 from fp4ref.errors import LaneQuarterViolation
+from fp4ref.execution.runs import run
 from fp4ref.gemm.config import WARP_THREADS, GemmConfig
 from fp4ref.hardware import tmem
 from fp4ref.hardware.machine import Machine
 from fp4ref.hardware.sm import Cluster, Cta, Warp
-from fp4ref.run import run
+from fp4ref.tensors.block_scaled import quantize
 from fp4ref.trace import Event, Trace
 
 EXAMPLE = GemmConfig.example_72b()

@@ -1,0 +1,88 @@
+"""on_sm: run the kernel's PTX on the emulated machine, on the emulator's operands."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+
+from fp4ref.cuda_kernel.build import KernelCode, kernel_code
+from fp4ref.cuda_kernel.parameters import parameter_block
+from fp4ref.cuda_kernel.sources import ENTRY
+from fp4ref.gemm.config import CTA_THREADS
+from fp4ref.gemm.nvfp4_gemm import GemmProblem
+from fp4ref.gemm.shared_storage import SharedStorage, buffer_labels
+from fp4ref.hardware.machine import Machine
+from fp4ref.ptx import Program, launch, parse
+
+
+@lru_cache(maxsize=64)
+def _program(ptx: str) -> Program:
+    """Parse once."""
+    return Program.of(parse(ptx), ENTRY)
+
+
+def launch_ptx(
+    problem: GemmProblem,
+    tiles: Iterable[tuple[int, ...]] | None = None,
+    code: KernelCode | None = None,
+) -> KernelCode:
+    """Run the kernel's PTX on a problem; returns what ran.
+
+    Parameters
+    ----------
+    tiles
+        As for `GemmProblem.launch`.
+    code
+        Other PTX of this kernel.
+
+    Raises
+    ------
+    InputError
+        There is no PTX for the configuration, or a tile is outside the grid.
+    HardwareFault
+        The kernel did something wrong.
+    """
+    code = code or kernel_code(problem.config)
+    dims, only = problem.grid_dims(tiles)
+    machine = problem.machine
+    namer = _Namer(problem)
+    machine.on_step.append(namer)
+    launch(
+        machine,
+        _program(code.ptx),
+        dims,
+        (CTA_THREADS, 1, 1),
+        parameter_block(problem.params),
+        smem_nbytes=problem.config.smem.end,
+        only=only,
+    )
+    machine.on_step.remove(namer)
+    return code
+
+
+class _Namer:
+    """Gives the shared memory of each new CTA the emulator's names."""
+
+    def __init__(self, problem: GemmProblem) -> None:
+        self._config, self._params = problem.config, problem.params
+
+    def __call__(self, machine: Machine) -> None:
+        for sm in machine.sms:
+            if sm.cta is not None and not sm.smem.labels:
+                storage = SharedStorage.of(sm.cta, self._config, self._params)
+                for address, name in _labels(storage):
+                    sm.smem.labels[sm.cta.resolve_shared(address)[1]] = name
+
+
+def _labels(storage: SharedStorage) -> Iterator[tuple[int, str]]:
+    """Address and name of all that the configuration uses."""
+    config = storage.config
+    rings = [storage.mainloop, storage.accumulator]
+    if config.loads_c:
+        rings.append(storage.c)
+        yield storage.load_order, "load_order"
+    if config.scheduler == "clc":
+        rings += [storage.clc, storage.throttle]
+    for ring in rings:
+        yield from ring.labels()
+    yield from buffer_labels(storage)

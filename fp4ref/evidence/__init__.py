@@ -1,0 +1,1 @@
+"""evidence: why a result is believed: other roads to it, and the class of each rule."""

@@ -1,0 +1,212 @@
+"""oracle: the answer by another road, with no tile, stage or descriptor in it.
+
+`expected` applies the arithmetic to whole matrices: every bit of a run must equal it.
+`bound` compares with the float64 product of the dequantised operands, where the
+difference may be no larger than the datapath's own truncation allows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+from numpy.typing import NDArray
+
+from fp4ref.arguments import require_array, require_instance
+from fp4ref.errors import InputError
+from fp4ref.gemm.config import SF_VEC_SIZE, GemmConfig
+from fp4ref.numerics import (
+    add_f32,
+    encode_bf16,
+    encode_f16,
+    fma_f32,
+    gelu,
+    mul_f32,
+    quantize_blocks,
+    relu,
+    silu,
+)
+from fp4ref.numerics.formats import require_float32
+from fp4ref.tensors.block_scaled import BlockScaled, require_block_scaled
+from fp4ref.tensors.product import matmul
+
+MMA_K = 64
+FRACTION_BITS = 35
+"""Bits that the MMA keeps below the largest exponent (MMA-Sim, GST-FDPA)."""
+
+
+@dataclass(frozen=True)
+class Expected:
+    """D and SFD that a run must have, bit for bit."""
+
+    d: NDArray[Any]
+    sfd: NDArray[np.uint8] | None
+
+
+def expected(
+    a: BlockScaled,
+    b: BlockScaled,
+    c: NDArray[Any] | None = None,
+    bias: NDArray[np.float32] | None = None,
+    config: GemmConfig | None = None,
+) -> Expected:
+    """Return D and SFD of the whole problem, from `matmul` and `quantize_blocks`."""
+    config = GemmConfig() if config is None else config
+    require_instance(
+        config, "config", GemmConfig, "For example GemmConfig(d_format='bf16')"
+    )
+    accumulators = matmul(a, b)
+    source = None if c is None else _float32_of_c(c, config, accumulators.shape)
+    if bias is not None:
+        bias = require_float32(bias, "bias")
+        if bias.shape != accumulators.shape[-1:]:
+            raise InputError(
+                f"bias of shape {bias.shape}; need {accumulators.shape[-1:]}"
+            )
+    alpha = config.alpha
+    if alpha is None:
+        alpha = 1.0 / (float(a.global_scale or 1) * float(b.global_scale or 1))
+    alpha32 = np.float32(alpha)
+    if bias is None:
+        z = mul_f32(alpha32, accumulators)
+    else:
+        z = fma_f32(alpha32, accumulators, bias)
+    if config.beta != 0 and source is not None:
+        z = fma_f32(np.float32(config.beta), source, z)
+    else:
+        z = add_f32(z, np.float32(0))
+    match config.activation:
+        case "relu":
+            z = relu(z)
+        case "gelu":
+            z = gelu(z)
+        case "silu":
+            z = silu(z)
+    match config.d_format:
+        case "f32":
+            return Expected(z, None)
+        case "bf16":
+            return Expected(encode_bf16(z).view(ml_dtypes.bfloat16), None)
+        case "f16":
+            return Expected(encode_f16(z).view(np.float16), None)
+    n = z.shape[-1]
+    pad = [(0, 0)] * (z.ndim - 1) + [(0, -n % SF_VEC_SIZE)]
+    codes, scales = quantize_blocks(
+        np.pad(z, pad),
+        norm=config.norm_constant,
+        scale_format=config.sfd_format,
+        vec_size=SF_VEC_SIZE,
+    )
+    return Expected(codes[..., :n], scales)
+
+
+_C_DTYPES = {
+    "f32": np.dtype(np.float32),
+    "f16": np.dtype(np.float16),
+    "bf16": np.dtype(ml_dtypes.bfloat16),
+}
+
+
+def _float32_of_c(
+    c: object, config: GemmConfig, shape: tuple[int, ...]
+) -> NDArray[np.float32]:
+    """Return C as float32; bf16 may be given as its uint16 bits.
+
+    Raises
+    ------
+    InputError
+        Another type than `config.c_format`, or another shape than D.
+    """
+    array = require_array(c, "c")
+    need = _C_DTYPES[config.c_format or "f32"]
+    if config.c_format == "bf16" and array.dtype == np.uint16:
+        array = array.view(ml_dtypes.bfloat16)
+    if array.dtype != need or array.shape not in (shape, (1, *shape)):
+        raise InputError(
+            f"c is {array.dtype} {array.shape}; give {need} {shape} (c_format "
+            f"{config.c_format!r}; bf16 also as its uint16 bits)"
+        )
+    return array.astype(np.float32).reshape(shape)
+
+
+@dataclass(frozen=True)
+class Bound:
+    """Accumulators against float64.
+
+    Attributes
+    ----------
+    exact
+        A @ B.T of the dequantised codes and block scales in float64.
+    allowed
+        Largest difference that the datapath can make, per element.
+    worst_ratio
+        Largest |difference| / allowed; at most 1 if the arithmetic is right.
+        Infinite if a NaN is missing, or is where none belongs.
+    """
+
+    exact: NDArray[np.float64]
+    allowed: NDArray[np.float64]
+    worst_ratio: float
+
+    @property
+    def holds(self) -> bool:
+        """Whether every element is within its bound."""
+        return self.worst_ratio <= 1.0
+
+
+def bound(a: BlockScaled, b: BlockScaled, accumulators: NDArray[np.float32]) -> Bound:
+    """Bound the accumulators' distance from the float64 product.
+
+    A NaN scale makes its row or column NaN, and nothing else: an accumulator that is
+    NaN where the float64 product is not, or the other way round, is beyond any bound.
+    Accumulators are finite otherwise, as with UE4M3 scales.
+
+    One K=64 instruction truncates each of its five terms 35 bits below the largest
+    exponent e, and its sum once to 24 bits. With P the sum of all |a * b| (scales
+    included), every partial sum and every term is at most P in magnitude, so
+
+    - truncating the sum costs less than 2^-23 P (or 2^-149 below the normal range);
+    - aligning costs less than 5 * 2^(e - 35). The exponent of a group is the sum of its
+      scales' exponents, and that of C is at most log2 P, so 2^e <= max(2^s, P), where
+      2^s is at most the product of the largest scales of the row and of the column.
+
+    The float64 product itself is off by at most K * 2^-53 * P.
+    """
+    a, b = require_block_scaled(a, "a"), require_block_scaled(b, "b")
+    accumulators = require_float32(accumulators, "accumulators")
+    x = _values(a)
+    y = np.swapaxes(_values(b), -1, -2)
+    exact = x @ y
+    magnitude = np.abs(x) @ np.abs(y)
+    k = x.shape[-1]
+    steps = -(-k // MMA_K)
+    scale = _largest_scale(a)[..., :, None] * _largest_scale(b)[..., None, :]
+    largest = np.maximum(scale, magnitude * (1 + 2.0**-20))
+    truncation = np.maximum(2.0**-23 * magnitude * (1 + 2.0**-20), 2.0**-149)
+    alignment = 5 * 2.0**-FRACTION_BITS * largest
+    allowed = steps * (truncation + alignment) + k * 2.0**-53 * magnitude
+    if accumulators.shape != exact.shape:
+        raise InputError(
+            f"accumulators of shape {accumulators.shape}; need {exact.shape}"
+        )
+    nan = np.isnan(exact)
+    if not np.array_equal(np.isnan(accumulators), nan):
+        return Bound(exact, allowed, float("inf"))
+    difference = np.abs(accumulators.astype(np.float64) - exact)
+    ratio = (difference / allowed).max(initial=0, where=~nan)
+    return Bound(exact, allowed, float(ratio))
+
+
+def _values(q: BlockScaled) -> NDArray[np.float64]:
+    """Return code * block scale in float64, without the global scale."""
+    return q.dequantize(np.float64) * float(q.global_scale or 1)
+
+
+def _largest_scale(q: BlockScaled) -> NDArray[np.float64]:
+    """Largest block scale of each row, (..., M)."""
+    largest: NDArray[np.float64] = (
+        q.scale_format.decode(q.scales).astype(np.float64).max(axis=-1)
+    )
+    return largest

@@ -1,0 +1,242 @@
+"""runs: one GEMM on one backend, with its result, trace and counts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal, get_args
+
+import ml_dtypes
+import numpy as np
+from numpy.typing import NDArray
+
+from fp4ref.arguments import (
+    require_choice,
+    require_instance,
+    require_integer,
+    require_list,
+)
+from fp4ref.cuda_kernel import launch_ptx
+from fp4ref.cuda_kernel.on_device import launch_device
+from fp4ref.errors import HardwareFault, InputError
+from fp4ref.gemm.config import SF_VEC_SIZE, GemmConfig
+from fp4ref.gemm.nvfp4_gemm import GemmProblem
+from fp4ref.hardware.machine import Machine, Ordering
+from fp4ref.hardware.schedule import make_schedule
+from fp4ref.layout import unswizzle_scales
+from fp4ref.tensors.block_scaled import BlockScaled, require_block_scaled
+from fp4ref.trace import Recorder, State, Trace
+
+Backend = Literal["emulator", "ptx", "device"]
+_STORE = "cp.async.bulk.tensor.3d.store"
+Progress = Callable[[int, int], None]
+"""Called as ``progress(tiles done, tiles in all)``."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """Result of one GEMM.
+
+    Attributes
+    ----------
+    d
+        (M, N) or (L, M, N): float32, bfloat16, float16, or uint8 E2M1 codes for
+        ``d_format="nvfp4"``. Elements of tiles that did not run are 0.
+    sfd
+        (M, ceil(N / 16)) scale codes of D, batched like `d`; None unless NVFP4.
+    written
+        Which elements of D the kernel stored.
+    trace
+        Every event; None if the run was not traced.
+    stats
+        Counts of operations, by PTX name.
+    config
+        What ran.
+    advisories
+        What the run relied on and PTX does not promise, and how often; most of it
+        is a fault with ``ordering="ptx"``.
+    """
+
+    d: NDArray[Any]
+    sfd: NDArray[np.uint8] | None
+    written: NDArray[np.bool_]
+    trace: Trace | None
+    stats: Mapping[str, int]
+    config: GemmConfig
+    meta: Mapping[str, Any] = field(default_factory=dict)
+    advisories: Mapping[str, int] = field(default_factory=dict)
+
+    def state(self, step: int) -> State:
+        """Memory just after event `step`; see `Trace.at`.
+
+        Raises
+        ------
+        InputError
+            The run was not traced.
+        """
+        if self.trace is None:
+            raise InputError("this run has no trace; call run(..., trace=True)")
+        return self.trace.at(step)
+
+
+def run(
+    a: BlockScaled,
+    b: BlockScaled,
+    c: NDArray[Any] | None = None,
+    *,
+    bias: NDArray[np.float32] | None = None,
+    config: GemmConfig | None = None,
+    backend: Backend = "emulator",
+    schedule: str | int = "eager",
+    ordering: Ordering = "ptx",
+    sms: int = 2,
+    tiles: Iterable[tuple[int, ...]] | None = None,
+    trace: bool = True,
+    progress: Progress | None = None,
+) -> Run:
+    """Compute D = activation(alpha * A @ B.T + bias + beta * C) on the emulated GPU.
+
+    Parameters
+    ----------
+    a, b
+        NVFP4 operands (M, K) and (N, K), or with a leading batch dimension. M and N are
+        any positive size; K is a multiple of 32.
+    c
+        (M, N) or (L, M, N) in `config.c_format` (bf16 as ml_dtypes or uint16 bits).
+    bias
+        (N,) float32, with ``config.bias``.
+    backend
+        ``"emulator"``: the kernel as Python warps. ``"ptx"``: the PTX of the CUDA
+        kernel in ``kernel/``, compiled by NVRTC where it is installed; without it the
+        package has the configurations of `fp4ref.cuda_kernel.packaged_configs`.
+        ``"device"``: the same kernel on a GPU with tcgen05; no trace, and `schedule`,
+        `ordering` and `sms` mean nothing there.
+    schedule
+        ``"eager"``, ``"late"`` or an integer seed: when asynchronous work lands.
+    ordering
+        ``"ptx"`` or ``"shipped"``.
+    sms
+        SMs of the machine.
+    tiles
+        Only these (m, n) or (m, n, batch) tiles; all by default.
+    trace
+        Record every event.
+
+    Raises
+    ------
+    InputError
+        Something passed in cannot be used.
+    HardwareFault
+        The kernel did something wrong on the machine.
+    """
+    require_choice(backend, "backend", get_args(Backend))
+    require_choice(ordering, "ordering", get_args(Ordering))
+    require_choice(trace, "trace", (False, True))
+    a, b = require_block_scaled(a, "a"), require_block_scaled(b, "b")
+    config = GemmConfig() if config is None else config
+    sms = require_integer(sms, "sms", 1)
+    _check_types(config, c, bias)
+    chosen = None
+    if tiles is not None:
+        chosen = require_list(tiles, "tiles", "(m, n) or (m, n, batch) tiles")
+    seed: object = schedule
+    if isinstance(seed, np.integer):
+        schedule = int(seed)
+    recorder = Recorder() if trace else None
+    machine = Machine(sms, make_schedule(schedule), ordering, recorder)
+    if c is not None and c.dtype == ml_dtypes.bfloat16:
+        c = c.view(np.uint16)
+    problem = GemmProblem(machine, a, b, c, bias, config)
+    if progress:
+        total = problem.params.grid.count if chosen is None else len(chosen)
+        machine.on_step.append(_reporter(progress, total, config.subtiles))
+    meta = _meta(problem, config, machine, backend)
+    try:
+        if backend == "ptx":
+            meta["kernel"] = f"nvfp4_gemm, {launch_ptx(problem, chosen).origin}"
+        elif backend == "device":
+            if chosen is not None:
+                raise InputError(
+                    "backend 'device' runs the whole grid; leave out tiles"
+                )
+            meta["kernel"] = f"nvfp4_gemm, {launch_device(problem)}"
+            recorder = None
+        else:
+            problem.launch(chosen)
+    except HardwareFault as error:
+        if recorder:
+            recorder.trace.meta = meta
+            error.trace = recorder.trace
+        raise
+    output = problem.output()
+    if recorder:
+        recorder.trace.meta = meta
+    batched = a.codes.ndim == 3
+    d = _typed(output.d, config)
+    sfd = None
+    if output.sfd is not None:
+        _, m, n = problem.shape
+        sfd = unswizzle_scales(output.sfd, m, -(-n // SF_VEC_SIZE))
+    return Run(
+        d if batched else d[0],
+        sfd if sfd is None or batched else sfd[0],
+        output.written if batched else output.written[0],
+        recorder.trace if recorder else None,
+        dict(machine.stats),
+        config,
+        meta,
+        dict(machine.advisories),
+    )
+
+
+def _check_types(config: object, c: object, bias: object) -> None:
+    """Raise `InputError` for an argument of the wrong type."""
+    require_instance(
+        config, "config", GemmConfig, "For example GemmConfig(d_format='bf16')"
+    )
+    for name, array in (("c", c), ("bias", bias)):
+        if array is not None:
+            remedy = "Its type is the one that the configuration names"
+            require_instance(array, name, np.ndarray, remedy)
+
+
+def _reporter(
+    progress: Progress, total: int, subtiles: int
+) -> Callable[[Machine], None]:
+    """Report each finished tile once: all its subtiles have been stored."""
+    last = -1
+
+    def report(machine: Machine) -> None:
+        nonlocal last
+        done = machine.stats.get(_STORE, 0) // subtiles
+        if done != last:
+            last = done
+            progress(done, total)
+
+    return report
+
+
+def _typed(d: NDArray[Any], config: GemmConfig) -> NDArray[Any]:
+    if config.d_format == "bf16":
+        return d.view(ml_dtypes.bfloat16)
+    return d.view(np.float16) if config.d_format == "f16" else d
+
+
+def _meta(
+    problem: GemmProblem, config: GemmConfig, machine: Machine, backend: str
+) -> dict[str, Any]:
+    """Say what ran, in JSON values."""
+    params = problem.params
+    settings = asdict(config) | {"sfd_format": config.sfd_format.name}
+    return {
+        "backend": backend,
+        "shape": {"m": params.m, "n": params.n, "k": params.k, "l": params.l},
+        "scale_format": params.scale_format.name,
+        "alpha": params.alpha,
+        "config": settings,
+        "stages": config.mainloop_stages,
+        "schedule": machine.schedule.name,
+        "ordering": machine.ordering,
+        "sms": len(machine.sms),
+        "allocations": [list(found) for found in machine.gmem.allocations],
+    }

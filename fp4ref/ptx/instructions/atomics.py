@@ -1,0 +1,129 @@
+"""atomics: ``atom`` and ``red`` on global and shared memory, lane after lane.
+
+Lanes of one instruction take their turn in lane order; PTX leaves the order open.
+``add.f32`` flushes subnormals in global memory and keeps them in shared memory, of this
+CTA or another, whatever the kind of address. Source: PTX, atom; red.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from fp4ref.numerics.arithmetic import add_f32
+from fp4ref.ptx.instructions.floating import flush
+from fp4ref.ptx.run.operands import address_reader, reader, writer
+from fp4ref.ptx.run.registry import Action, Form, Unknown, instruction
+from fp4ref.ptx.run.spaces import check_alignment, read_memory, resolve, write_memory
+from fp4ref.ptx.run.state import LANES, LaunchContext, WarpState, dtype_of
+from fp4ref.ptx.text.syntax import Instruction, PtxError
+
+_WHERE = "(.(cta|cluster|gpu|sys))?(.(?P<space>global|shared(::cta|::cluster)?))?"
+_REDUCE = "add|min|max|inc|dec|and|or|xor"
+_KIND = ".(?P<kind>[bsu](32|64)|f32)"
+
+_TYPES = {
+    "add": ("s32", "u32", "u64", "f32"),
+    "min": ("s32", "u32", "s64", "u64"),
+    "max": ("s32", "u32", "s64", "u64"),
+    "inc": ("u32",),
+    "dec": ("u32",),
+    "and": ("b32", "b64"),
+    "or": ("b32", "b64"),
+    "xor": ("b32", "b64"),
+    "exch": ("b32", "b64"),
+    "cas": ("b32", "b64"),
+}
+
+
+Operation = Callable[[Any, Any, Any], Any]
+
+
+def _add_in_global(old: Any, b: Any, c: Any) -> Any:
+    """Add in float32, subnormal sources and results flushed."""
+    return flush(add_f32(flush(np.array([old])), flush(np.array([b]))))[0]
+
+
+def _add_in_shared(old: Any, b: Any, c: Any) -> Any:
+    """Add in float32, subnormals kept."""
+    return add_f32(old, b)
+
+
+_FLOAT_ADD: dict[str, Operation] = {"global": _add_in_global, "shared": _add_in_shared}
+
+
+def _operations(what: str, kind: str) -> dict[str, Operation]:
+    """Return the new value as a function of the old one and the operands, by space."""
+    functions: dict[str, Operation] = {
+        "add": lambda old, b, c: old + b,
+        "min": lambda old, b, c: min(old, b),
+        "max": lambda old, b, c: max(old, b),
+        "inc": lambda old, b, c: old * 0 if old >= b else old + 1,
+        "dec": lambda old, b, c: b if old == 0 or old > b else old - 1,
+        "and": lambda old, b, c: old & b,
+        "or": lambda old, b, c: old | b,
+        "xor": lambda old, b, c: old ^ b,
+        "exch": lambda old, b, c: b,
+        "cas": lambda old, b, c: c if old == b else old,
+    }
+    if kind not in _TYPES[what]:
+        raise Unknown("ptx-atomics")
+    if kind == "f32":
+        return _FLOAT_ADD
+    return dict.fromkeys(("global", "shared"), functions[what])
+
+
+@instruction(
+    "atom",
+    form=f"(.(relaxed|acquire|release|acq_rel))?{_WHERE}"
+    f".(?P<what>{_REDUCE}|exch|cas){_KIND}",
+    operands=(3, 4),
+    strict=True,
+    effect=False,
+)
+@instruction(
+    "red",
+    form=f"(.(relaxed|release))?{_WHERE}.(?P<what>{_REDUCE}){_KIND}",
+    operands=2,
+    writes=0,
+    strict=True,
+)
+def atomic(context: LaunchContext, each: Instruction, form: Form) -> Action:
+    """Build ``atom`` and ``red``."""
+    what, kind = form["what"], form["kind"]
+    operations = _operations(what, kind)
+    returns = form["name"] == "atom"
+    operands = each.operands if returns else (None, *each.operands)
+    if len(operands) != (4 if what == "cas" else 3):
+        raise PtxError(f"PTX line {each.line}: {each.opcode} with {len(operands)}")
+    put = writer(context, operands[0], kind, each)
+    at = address_reader(context, operands[1], each)
+    b = reader(context, operands[2], kind, each)
+    c = reader(context, operands[3], kind, each) if what == "cas" else b
+    dtype = dtype_of(kind)
+    generic = form["space"].split("::")[0] or "generic"
+
+    def act(state: WarpState) -> None:
+        lanes = np.flatnonzero(state.lanes)
+        addresses = at(state)
+        check_alignment(state, addresses[lanes], dtype.itemsize, each.opcode)
+        results = np.zeros(LANES, dtype)
+        # The operands first: the destination may be one of them.
+        left, right = b(state).copy(), c(state).copy()
+        for lane in lanes:
+            ((space, where, _),) = resolve(generic, addresses[lane : lane + 1])
+            if space not in operations:
+                raise PtxError(f"PTX line {each.line}: {each.opcode} in {space} memory")
+            old = read_memory(state, space, where, dtype.itemsize).view(dtype)[0, 0]
+            new = np.array([[operations[space](old, left[lane], right[lane])]], dtype)
+            results[lane] = old
+            if new.tobytes() != old.tobytes():
+                # A failed compare-and-swap changes nothing that others could see.
+                state.context.changes += 1
+                write_memory(state, space, where, new.view(np.uint8))
+        put(state, results)
+        state.warp.record(f"{form['name']}.{what}", {"lanes": lanes.size})
+
+    return act

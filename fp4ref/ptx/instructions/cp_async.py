@@ -1,0 +1,63 @@
+"""cp_async: ``cp.async`` copies of each lane, and the arrival that follows them.
+
+Groups (``cp.async.commit_group``) and sources shorter than their targets are refused.
+"""
+
+from __future__ import annotations
+
+from fp4ref.hardware import cp_async
+from fp4ref.ptx.run.operands import address_reader
+from fp4ref.ptx.run.registry import Action, Form, Unknown, instruction
+from fp4ref.ptx.run.spaces import shared_address
+from fp4ref.ptx.run.state import LaunchContext, WarpState
+from fp4ref.ptx.text.syntax import Immediate, Instruction, PtxError
+
+_SIZES = {"ca": (4, 8, 16), "cg": (16,)}
+
+
+@instruction(
+    "cp.async",
+    form=".(?P<cache>ca|cg).shared(::cta)?.global(.L2::(64B|128B|256B))?",
+    operands=(3, 4),
+    writes=0,
+    strict=True,
+)
+def copy(context: LaunchContext, each: Instruction, form: Form) -> Action:
+    """Build ``cp.async``; cache and prefetch hints change no value."""
+    size = each.operands[2]
+    if len(each.operands) != 3 or not isinstance(size, Immediate):
+        raise Unknown("ptx-cp-async")
+    nbytes = size.value
+    if nbytes not in _SIZES[form["cache"]]:
+        raise PtxError(f"PTX line {each.line}: {each.opcode} of {nbytes} bytes")
+    target, source = (address_reader(context, o, each) for o in each.operands[:2])
+
+    def act(state: WarpState) -> None:
+        cp_async.copy(
+            state.warp,
+            [int(x) & 0xFFFFFFFF for x in target(state)[state.lanes]],
+            [int(x) for x in source(state)[state.lanes]],
+            nbytes,
+        )
+
+    return act
+
+
+@instruction(
+    "cp.async.mbarrier.arrive.noinc",
+    form="(.(?P<space>shared(::cta)?))?.b64",
+    operands=1,
+    writes=0,
+    strict=True,
+)
+def arrive_noinc(context: LaunchContext, each: Instruction, form: Form) -> Action:
+    """Build ``cp.async.mbarrier.arrive.noinc``; each lane arrives once."""
+    at = address_reader(context, each.operands[0], each)
+    generic = not form["space"]
+
+    def act(state: WarpState) -> None:
+        mine = [shared_address(generic, int(x)) for x in at(state)[state.lanes]]
+        for address in dict.fromkeys(mine):
+            cp_async.mbarrier_arrive_noinc(state.warp, address, mine.count(address))
+
+    return act

@@ -1,0 +1,195 @@
+"""floating: float32 arithmetic.
+
+Results are rounded to nearest even; a NaN result is 0x7fffffff; ``.ftz`` flushes
+subnormal inputs and results to signed zero. A result counts as subnormal if it is below
+2^-126 when rounded to 24 bits with an unbounded exponent (measured on an H100): 2^-126
+less a quarter of the unit 2^-149 is still 2^-126, anything less is zero.
+Source: PTX, Floating-point instructions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from fp4ref.numerics import fma_f32
+from fp4ref.numerics.arithmetic import add_round_to_odd
+from fp4ref.ptx.instructions.approximate import (
+    ex2_approx_ftz,
+    rcp_approx_ftz,
+    tanh_approx,
+)
+from fp4ref.ptx.instructions.elementwise import elementwise
+from fp4ref.ptx.run.registry import Action, Form, Unknown, instruction
+from fp4ref.ptx.run.state import Lanes, LaunchContext
+from fp4ref.ptx.text.syntax import Instruction
+
+_NAN = np.uint32(0x7FFFFFFF)
+_MAGNITUDE = np.uint32(0x7FFFFFFF)
+_SIGN = np.uint32(0x80000000)
+_EXPONENT = np.uint32(0x7F800000)
+
+
+def canonical(values: Lanes) -> Lanes:
+    """Replace every NaN by the canonical one."""
+    nan = values != values
+    if nan.any():
+        values = values.copy()
+        values.view(np.uint32)[nan] = _NAN
+    return values
+
+
+def flush(values: Lanes) -> Lanes:
+    """Replace subnormals by zero of the same sign."""
+    bits = values.view(np.uint32)
+    exponents = bits & _EXPONENT
+    if exponents.all():
+        return values
+    return np.where(exponents, bits, bits & _SIGN).view(np.float32)
+
+
+Operation = Callable[..., Lanes]
+
+_SMALLEST_NORMAL = np.uint32(0x00800000)
+_ROUNDS_TO_NORMAL = 2.0**-126 - 2.0**-151
+
+
+def _flushing(
+    function: Operation, form: Form, exact: Operation | None = None
+) -> Operation:
+    """Make NaN results canonical and, with ``.ftz``, flush sources and result.
+
+    Parameters
+    ----------
+    exact
+        The same function in float64, rounded so that it compares with 25-bit numbers
+        as the exact value does. None if no result below 2^-126 can round to it.
+    """
+    if not form["ftz"]:
+        return lambda *sources: canonical(function(*sources))
+
+    def act(*sources: Lanes) -> Lanes:
+        flushed = tuple(map(flush, sources))
+        result = canonical(function(*flushed))
+        exponents = result.view(np.uint32) & _EXPONENT
+        if (exponents > _SMALLEST_NORMAL).all():
+            return result
+        result = flush(result)
+        if exact is None:
+            return result
+        smallest = result.view(np.uint32) & _MAGNITUDE == _SMALLEST_NORMAL
+        if not smallest.any():
+            return result
+        below = smallest & (np.abs(exact(*flushed)) < _ROUNDS_TO_NORMAL)
+        return np.where(below, np.copysign(np.float32(0), result), result)
+
+    return act
+
+
+_TIE = np.uint64(1 << 28)
+_DROPPED = np.uint64((1 << 29) - 1)
+
+
+def fma(a: Lanes, b: Lanes, c: Lanes) -> Lanes:
+    """Return ``a * b + c`` rounded once.
+
+    The product is exact in float64. Rounding the float64 sum again is right unless it
+    looks like a tie between two float32, or is subnormal there: then `fma_f32` decides.
+    """
+    total = np.multiply(a, b, dtype=np.float64) + c
+    looks_tied = total.view(np.uint64) & _DROPPED == _TIE
+    small = (np.abs(total) < 2.0**-126) & (total != 0)
+    if (looks_tied | small).any():
+        return fma_f32(a, b, c)
+    return total.astype(np.float32)
+
+
+_ARITHMETIC: dict[str, Operation] = {
+    "add": np.add,
+    "sub": np.subtract,
+    "mul": np.multiply,
+    "fma.rn": fma,
+    "div.rn": np.divide,
+    "sqrt.rn": np.sqrt,
+    "rcp.rn": lambda x: np.divide(np.float32(1), x),
+}
+
+# A sum below 2^-126 is exact, a root is never that small, and the only reciprocal that
+# rounds to 2^-126 is that of 2^126.
+_IN_FLOAT64: dict[str, Operation] = {
+    # Exact: 24 + 24 bits.
+    "mul": lambda a, b: np.multiply(a, b, dtype=np.float64),
+    "fma.rn": lambda a, b, c: add_round_to_odd(
+        np.multiply(a, b, dtype=np.float64), c.astype(np.float64)
+    ),
+    # A quotient of 24-bit numbers is 2^-49 of itself or more away from a 25-bit one.
+    "div.rn": lambda a, b: np.divide(a, b, dtype=np.float64),
+}
+
+
+@instruction("add", "sub", "mul", form="(.rn)?(?P<ftz>.ftz)?.f32", operands=3)
+@instruction("div.rn", form="(?P<ftz>.ftz)?.f32", operands=3)
+@instruction("fma.rn", form="(?P<ftz>.ftz)?.f32", operands=4)
+@instruction("sqrt.rn", "rcp.rn", form="(?P<ftz>.ftz)?.f32", operands=2)
+def arithmetic(context: LaunchContext, each: Instruction, form: Form) -> Action:
+    """Build operations rounded to nearest even."""
+    name = form["name"]
+    function = _flushing(_ARITHMETIC[name], form, _IN_FLOAT64.get(name))
+    return elementwise(context, each, function, "f32")
+
+
+@instruction("min", "max", form="(?P<ftz>.ftz)?(?P<nan>.NaN)?.f32", operands=(3, 4))
+def min_max(context: LaunchContext, each: Instruction, form: Form) -> Action:
+    """Build min / max: with ``.NaN`` a NaN wins, without it loses; -0 < +0."""
+    if len(each.operands) == 4:
+        raise Unknown("ptx-float-bits")
+    larger = form["name"] == "max"
+    # NumPy's maximum keeps a NaN, its fmax drops it; neither orders -0 and +0.
+    keeping, dropping = (np.maximum, np.fmax) if larger else (np.minimum, np.fmin)
+    choose = keeping if form["nan"] else dropping
+    of_signs = np.bitwise_and if larger else np.bitwise_or
+
+    def pick(a: Lanes, b: Lanes) -> Lanes:
+        result: Lanes = choose(a, b)
+        zeros = (a == 0) & (b == 0)
+        if zeros.any():
+            signed = of_signs(a.view(np.uint32), b.view(np.uint32)).view(np.float32)
+            return np.where(zeros, signed, result)
+        return result
+
+    return elementwise(context, each, _flushing(pick, form), "f32")
+
+
+@instruction("neg", "abs", form="(?P<ftz>.ftz)?.f32", operands=2)
+def sign(context: LaunchContext, each: Instruction, form: Form) -> Action:
+    """Build negation and magnitude, operations on the sign bit."""
+    operation, mask = (
+        (np.bitwise_and, _MAGNITUDE)
+        if form["name"] == "abs"
+        else (np.bitwise_xor, _SIGN)
+    )
+
+    def act(a: Lanes) -> Lanes:
+        changed: Lanes = operation(a.view(np.uint32), mask)
+        return changed.view(np.float32)
+
+    return elementwise(context, each, _flushing(act, form), "f32")
+
+
+@instruction("rcp.approx.ftz.f32", operands=2)
+def reciprocal(context: LaunchContext, each: Instruction, form: Form) -> Action:
+    """Build ``rcp.approx.ftz.f32`` with the table measured on an H200."""
+    return elementwise(context, each, rcp_approx_ftz, "f32")
+
+
+@instruction("ex2.approx.ftz.f32", operands=2)
+def power_of_two(context: LaunchContext, each: Instruction, form: Form) -> Action:
+    """Build ``ex2.approx.ftz.f32`` with the table measured on an H200."""
+    return elementwise(context, each, ex2_approx_ftz, "f32")
+
+
+@instruction("tanh.approx.f32", operands=2)
+def hyperbolic_tangent(context: LaunchContext, each: Instruction, form: Form) -> Action:
+    """Build ``tanh.approx.f32`` with the table measured on an H200."""
+    return elementwise(context, each, tanh_approx, "f32")

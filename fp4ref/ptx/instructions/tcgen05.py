@@ -1,0 +1,330 @@
+"""tcgen05: TMEM allocation, loads and stores, scale copies, MMA and commit.
+
+The registers of a ``tcgen05.ld`` are pending until its wait: an instruction that reads
+or overwrites one before is a fault, or, with ``ordering="shipped"``, waits for the load
+as the scoreboard does.
+"""
+
+from __future__ import annotations
+
+from typing import cast
+
+import numpy as np
+
+from fp4ref.hardware import tcgen05, tmem
+from fp4ref.hardware.tmem import Registers, Shape
+from fp4ref.ptx.run.operands import address_reader, items_of, reader
+from fp4ref.ptx.run.registry import Action, Form, Step, Unknown, Wait, instruction
+from fp4ref.ptx.run.spaces import shared_address
+from fp4ref.ptx.run.state import LANES, LaunchContext, WarpState
+from fp4ref.ptx.text.syntax import Address, Instruction, PtxError
+
+_GROUP = ".cta_group::1"
+
+
+@instruction(
+    "tcgen05.alloc",
+    form=f"{_GROUP}.sync.aligned(?P<space>.shared::cta)?.b32",
+    operands=2,
+    writes=0,
+    strict=True,
+    blocks=True,
+)
+def alloc(context: LaunchContext, each: Instruction, form: Form) -> Action:
+    """Build ``tcgen05.alloc``."""
+    at = address_reader(context, each.operands[0], each)
+    columns = reader(context, each.operands[1], "u32", each)
+    generic = not form["space"]
+
+    def act(state: WarpState) -> Wait:
+        state.whole_warp(each.opcode)
+        address = state.uniform(at(state), "the destination")
+        yield from tmem.alloc(
+            state.warp,
+            shared_address(generic, address),
+            state.uniform(columns(state), "the column count"),
+        )
+
+    return act
+
+
+@instruction(
+    "tcgen05.dealloc",
+    form=f"{_GROUP}.sync.aligned.b32",
+    operands=2,
+    writes=0,
+    strict=True,
+)
+def dealloc(context: LaunchContext, each: Instruction, form: Form) -> Action:
+    """Build ``tcgen05.dealloc``."""
+    taddr, columns = (reader(context, o, "u32", each) for o in each.operands)
+
+    def act(state: WarpState) -> None:
+        state.whole_warp(each.opcode)
+        tmem.dealloc(
+            state.warp,
+            state.uniform(taddr(state), "the address"),
+            state.uniform(columns(state), "the column count"),
+        )
+
+    return act
+
+
+@instruction(
+    "tcgen05.relinquish_alloc_permit",
+    form=f"{_GROUP}.sync.aligned",
+    operands=0,
+    effect=True,
+)
+def relinquish(context: LaunchContext, each: Instruction, form: Form) -> Action:
+    """Build ``tcgen05.relinquish_alloc_permit``."""
+
+    def act(state: WarpState) -> None:
+        state.whole_warp(each.opcode)
+        tmem.relinquish_alloc_permit(state.warp)
+
+    return act
+
+
+# -- loads and stores ---------------------------------------------
+
+_MOST_REGISTERS = 128
+_PER_REPEAT = {"32x32b": 1, "16x64b": 1, "16x32bx2": 1, "16x128b": 2, "16x256b": 4}
+_ACCESS = (
+    f".sync.aligned.(?P<shape>{'|'.join(_PER_REPEAT)})"
+    ".x(?P<repeat>1|2|4|8|16|32|64|128).b32"
+)
+
+
+def _access(each: Instruction, form: Form, registers: int) -> tuple[Shape, int]:
+    """Return shape and repeat, which fit the number of registers and operands."""
+    shape, repeat = form["shape"], int(form["repeat"])
+    split = shape == "16x32bx2"
+    fits = registers == repeat * _PER_REPEAT[shape] and registers <= _MOST_REGISTERS
+    if not fits or len(each.operands) != 2 + split:
+        raise PtxError(
+            f"PTX line {each.line}: {each.opcode} with {registers} registers and "
+            f"{len(each.operands)} operands"
+        )
+    return cast("Shape", shape), repeat
+
+
+@instruction("tcgen05.ld", form=_ACCESS, operands=(2, 3), taints=True, effect=True)
+def load(context: LaunchContext, each: Instruction, form: Form) -> Action:
+    """Build ``tcgen05.ld``."""
+    items = items_of(each.operands[0])
+    shape, repeat = _access(each, form, len(items))
+    indices = [
+        (column, context.register(item, each))
+        for column, item in enumerate(items)
+        if item is not None
+    ]
+    at = address_reader(context, each.operands[1], each)
+    split = (
+        reader(context, each.operands[2], "u32", each)
+        if len(each.operands) > 2
+        else None
+    )
+
+    def act(state: WarpState) -> None:
+        state.whole_warp(each.opcode)
+        registers = tmem.ld(
+            state.warp,
+            state.uniform(at(state), "the address"),
+            shape,
+            repeat,
+            int(split(state)[0]) if split else 0,
+        )
+        for column, index in indices:
+            state.pending[index] = (registers, column)
+
+    return act
+
+
+def _deposit(state: WarpState, loads: set[Registers]) -> None:
+    """Move the results of loads into their registers."""
+    for index, (registers, column) in list(state.pending.items()):
+        if registers in loads:
+            state.registers[index][:] = registers.words[:, column]
+            state.defined[index] = (1 << LANES) - 1
+            del state.pending[index]
+
+
+def settle(state: WarpState, step: Step) -> None:
+    """Complete the loads whose registers an instruction reads or overwrites.
+
+    Raises
+    ------
+    RegistersNotReady
+        With ``ordering="ptx"``: the text wants ``tcgen05.wait::ld`` first.
+    """
+    touched = {
+        state.pending[index][0]
+        for index in (*step.sources, *step.targets)
+        if index in state.pending
+    }
+    if touched:
+        _deposit(state, touched)
+
+
+@instruction("tcgen05.st", form=_ACCESS, operands=(2, 3), writes=0, strict=True)
+def store(context: LaunchContext, each: Instruction, form: Form) -> Action:
+    """Build ``tcgen05.st``."""
+    items = items_of(each.operands[-1])
+    shape, repeat = _access(each, form, len(items))
+    at = address_reader(context, each.operands[0], each)
+    reads = [reader(context, item, "b32", each) for item in items]
+    split = (
+        reader(context, each.operands[1], "u32", each)
+        if len(each.operands) > 2
+        else None
+    )
+
+    def act(state: WarpState) -> None:
+        state.whole_warp(each.opcode)
+        tmem.st(
+            state.warp,
+            state.uniform(at(state), "the address"),
+            np.stack([read(state) for read in reads], axis=1),
+            shape,
+            repeat,
+            int(split(state)[0]) if split else 0,
+        )
+
+    return act
+
+
+@instruction("tcgen05.wait::ld.sync.aligned", operands=0, blocks=True)
+def wait_ld(context: LaunchContext, each: Instruction, form: Form) -> Action:
+    """Build ``tcgen05.wait::ld``."""
+
+    def act(state: WarpState) -> Wait:
+        state.whole_warp(each.opcode)
+        yield from tmem.wait_ld(state.warp)
+        _deposit(state, {registers for registers, _ in state.pending.values()})
+
+    return act
+
+
+@instruction("tcgen05.wait::st.sync.aligned", operands=0, blocks=True)
+def wait_st(context: LaunchContext, each: Instruction, form: Form) -> Action:
+    """Build ``tcgen05.wait::st``."""
+
+    def act(state: WarpState) -> Wait:
+        state.whole_warp(each.opcode)
+        yield from tmem.wait_st(state.warp)
+
+    return act
+
+
+@instruction("tcgen05.fence::before_thread_sync", operands=0)
+def fence_before(context: LaunchContext, each: Instruction, form: Form) -> Action:
+    """Build ``tcgen05.fence::before_thread_sync``."""
+    return lambda state: tcgen05.fence_before_thread_sync(state.warp)
+
+
+@instruction("tcgen05.fence::after_thread_sync", operands=0)
+def fence_after(context: LaunchContext, each: Instruction, form: Form) -> Action:
+    """Build ``tcgen05.fence::after_thread_sync``."""
+    return lambda state: tcgen05.fence_after_thread_sync(state.warp)
+
+
+# -- copy, MMA, commit: one lane issues ---------------------------------------------
+
+
+@instruction(
+    "tcgen05.cp",
+    form=f"{_GROUP}.(?P<shape>32x128b.warpx4)",
+    operands=2,
+    writes=0,
+    strict=True,
+)
+def copy(context: LaunchContext, each: Instruction, form: Form) -> Action:
+    """Build ``tcgen05.cp`` of scale factors."""
+    at = address_reader(context, each.operands[0], each)
+    descriptor = reader(context, each.operands[1], "u64", each)
+
+    def act(state: WarpState) -> None:
+        lane = state.one_lane(each.opcode)
+        taddr, desc = int(at(state)[lane]), int(descriptor(state)[lane])
+        tcgen05.cp(state.warp, taddr, desc, form["shape"])
+
+    return act
+
+
+@instruction(
+    "tcgen05.mma",
+    form=f"{_GROUP}.kind::(?P<kind>mxf4nvf4).block_scale"
+    "(.scale_vec::(?P<vector>4X|2X)|.(?P<block>block16|block32))"
+    "(.collector::a::(fill|discard))?",
+    operands=7,
+    writes=0,
+    strict=True,
+)
+@instruction(
+    "tcgen05.mma",
+    form=f"{_GROUP}.kind::(?P<kind>mxf4).block_scale"
+    "(.scale_vec::(?P<vector>2X)|.(?P<block>block32))?"
+    "(.collector::a::(fill|discard))?",
+    operands=7,
+    writes=0,
+    strict=True,
+)
+def mma(context: LaunchContext, each: Instruction, form: Form) -> Action:
+    """Build ``tcgen05.mma...block_scale``, operands A and B in shared memory.
+
+    Filling the collector buffer changes no value; an MMA that takes A from it is
+    refused.
+    """
+    if isinstance(each.operands[1], Address):
+        raise Unknown("mma-a-in-tmem")
+    d, sfa, sfb = (address_reader(context, each.operands[i], each) for i in (0, 4, 5))
+    a, b = (reader(context, each.operands[i], "u64", each) for i in (1, 2))
+    idesc = reader(context, each.operands[3], "u32", each)
+    enable = reader(context, each.operands[6], "pred", each)
+    kind: tcgen05.Kind = "mxf4nvf4" if form["kind"] == "mxf4nvf4" else "mxf4"
+
+    def act(state: WarpState) -> None:
+        lane = state.one_lane(each.opcode)
+        tcgen05.mma(
+            state.warp,
+            int(d(state)[lane]),
+            int(a(state)[lane]),
+            int(b(state)[lane]),
+            int(idesc(state)[lane]),
+            int(sfa(state)[lane]),
+            int(sfb(state)[lane]),
+            bool(enable(state)[lane]),
+            kind=kind,
+            scale_vec=form["vector"] or form["block"],
+        )
+
+    return act
+
+
+@instruction(
+    "tcgen05.commit",
+    form=f"{_GROUP}.mbarrier::arrive::one(?P<space>.shared::cluster)?"
+    "(?P<multicast>.multicast::cluster)?.b64",
+    operands=(1, 2),
+    writes=0,
+    strict=True,
+)
+def commit(context: LaunchContext, each: Instruction, form: Form) -> Action:
+    """Build ``tcgen05.commit``."""
+    multicast = bool(form["multicast"])
+    if len(each.operands) != 1 + multicast:
+        raise PtxError(f"PTX line {each.line}: {each.opcode} and its CTA mask")
+    at = address_reader(context, each.operands[0], each)
+    mask = reader(context, each.operands[1], "u16", each) if multicast else None
+    generic = not form["space"]
+
+    def act(state: WarpState) -> None:
+        lane = state.one_lane(each.opcode)
+        tcgen05.commit(
+            state.warp,
+            shared_address(generic, int(at(state)[lane])),
+            int(mask(state)[lane]) if mask else None,
+        )
+
+    return act

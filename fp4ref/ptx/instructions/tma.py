@@ -1,0 +1,170 @@
+"""tma: tensor copies, bulk groups and tensor-map prefetches.
+
+One lane issues a load. Compiled kernels let all lanes execute a store with equal
+operands: the instruction is one per warp in SASS, and one operation here.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+
+from fp4ref.hardware import tma
+from fp4ref.hardware.tensor_map import NBYTES as MAP_NBYTES
+from fp4ref.hardware.tensor_map import TensorMap
+from fp4ref.ptx.run.operands import Get, address_reader, reader
+from fp4ref.ptx.run.registry import Action, Form, instruction
+from fp4ref.ptx.run.spaces import read_params, resolve
+from fp4ref.ptx.run.state import LaunchContext, WarpState
+from fp4ref.ptx.text.syntax import Address, Instruction, PtxError
+from fp4ref.trace import Range
+
+
+@lru_cache(maxsize=256)
+def _decode(data: bytes) -> TensorMap:
+    return TensorMap.from_bytes(data)
+
+
+def _tensor_map(state: WarpState, address: int) -> TensorMap:
+    """Decode the 128 bytes at a generic address; they were copied by value."""
+    ((space, offset, _),) = resolve("generic", np.array([address], np.uint64))
+    if space == "param":
+        return _decode(read_params(state, offset, MAP_NBYTES).tobytes())
+    where = Range("gmem", address, MAP_NBYTES)
+    return _decode(state.warp.machine.gmem.read(where).tobytes())
+
+
+def _tensor_operand(
+    context: LaunchContext, each: Instruction, operand: int, form: Form
+) -> tuple[Get, list[Get]]:
+    """``[map, {coordinates}]``."""
+    found = each.operands[operand]
+    rank = int(form["rank"])
+    if (
+        not isinstance(found, Address)
+        or found.coords is None
+        or len(found.coords.items) != rank
+    ):
+        raise PtxError(
+            f"PTX line {each.line}: {each.opcode} needs [map, {{{rank} coordinates}}]"
+        )
+    at = address_reader(context, Address(found.base, found.offset), each)
+    return at, [reader(context, c, "s32", each) for c in found.coords.items]
+
+
+def _check_count(each: Instruction, count: int) -> None:
+    if len(each.operands) != count:
+        raise PtxError(f"PTX line {each.line}: {each.opcode} takes {count} operands")
+
+
+@instruction(
+    "cp.async.bulk.tensor",
+    form=".(?P<rank>[1-5])d.shared::(cluster|cta).global(.tile)?"
+    ".mbarrier::complete_tx::bytes(?P<multicast>.multicast::cluster)?"
+    "(.cta_group::1)?(?P<hint>.L2::cache_hint)?",
+    operands=(3, 4, 5),
+    writes=0,
+    strict=True,
+)
+def load(context: LaunchContext, each: Instruction, form: Form) -> Action:
+    """Build a tensor load; ``.cta_group::1`` says what is so without it.
+
+    Tile and mbarrier are in the same CTA either way.
+    """
+    _check_count(each, 3 + bool(form["multicast"]) + bool(form["hint"]))
+    dst = address_reader(context, each.operands[0], each)
+    at, coords = _tensor_operand(context, each, 1, form)
+    mbar = address_reader(context, each.operands[2], each)
+    mask = reader(context, each.operands[3], "u16", each) if form["multicast"] else None
+
+    def act(state: WarpState) -> None:
+        lane = state.one_lane(each.opcode)
+        tma.load(
+            state.warp,
+            _tensor_map(state, int(at(state)[lane])),
+            [int(c(state)[lane]) for c in coords],
+            int(dst(state)[lane]),
+            int(mbar(state)[lane]),
+            int(mask(state)[lane]) if mask else None,
+        )
+
+    return act
+
+
+@instruction(
+    "cp.async.bulk.tensor",
+    form=".(?P<rank>[1-5])d.global.shared::cta(.tile)?.bulk_group"
+    "(?P<hint>.L2::cache_hint)?",
+    operands=(2, 3),
+    writes=0,
+    strict=True,
+)
+def store(context: LaunchContext, each: Instruction, form: Form) -> Action:
+    """Build a tensor store."""
+    _check_count(each, 2 + bool(form["hint"]))
+    at, coords = _tensor_operand(context, each, 0, form)
+    src = address_reader(context, each.operands[1], each)
+
+    def act(state: WarpState) -> None:
+        tma.store(
+            state.warp,
+            _tensor_map(state, state.uniform(at(state), "the tensor map")),
+            [state.uniform(c(state), "a coordinate") for c in coords],
+            state.uniform(src(state), "the source"),
+        )
+
+    return act
+
+
+@instruction(
+    "cp.async.bulk.prefetch.tensor",
+    form=".(?P<rank>[1-5])d.L2.global(.tile)?(?P<hint>.L2::cache_hint)?",
+    operands=(1, 2),
+    writes=0,
+    strict=True,
+    effect=False,
+)
+def prefetch(context: LaunchContext, each: Instruction, form: Form) -> Action:
+    """Build a tensor prefetch into L2, which no value depends on."""
+    _check_count(each, 1 + bool(form["hint"]))
+    _tensor_operand(context, each, 0, form)
+    return lambda state: None
+
+
+@instruction("cp.async.bulk.commit_group", operands=0, effect=True)
+def commit_group(context: LaunchContext, each: Instruction, form: Form) -> Action:
+    """Build ``cp.async.bulk.commit_group``."""
+    return lambda state: tma.commit_group(state.warp)
+
+
+@instruction(
+    "cp.async.bulk.wait_group",
+    form="(?P<read>.read)?",
+    operands=1,
+    writes=0,
+    strict=True,
+    blocks=True,
+)
+def wait_group(context: LaunchContext, each: Instruction, form: Form) -> Action:
+    """Build ``cp.async.bulk.wait_group`` and ``.read``."""
+    pending = reader(context, each.operands[0], "u32", each)
+    read = bool(form["read"])
+    return lambda s: tma.wait_group(s.warp, s.uniform(pending(s), "the count"), read)
+
+
+@instruction(
+    "prefetch",
+    form="(?P<space>.param|.const)?.tensormap",
+    operands=1,
+    writes=0,
+    strict=True,
+)
+def prefetch_tensormap(context: LaunchContext, each: Instruction, form: Form) -> Action:
+    """Build ``prefetch.tensormap``."""
+    at = address_reader(context, each.operands[0], each)
+    if form["space"]:
+        return lambda state: None
+    return lambda s: tma.prefetch_tensormap(
+        s.warp, _tensor_map(s, s.uniform(at(s), "the tensor map"))
+    )

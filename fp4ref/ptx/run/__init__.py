@@ -1,0 +1,1 @@
+"""run: a warp's registers and operands, memory, and who translates what."""

@@ -1,0 +1,295 @@
+"""spaces: reading and writing the lanes' addresses in every state space.
+
+An access is a gather or scatter of a few bytes for each executing lane. With a trace or
+with asynchronous work in flight, neighbouring lanes are joined into runs, so that
+conflicts and the trace see ranges; otherwise all lanes move at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fp4ref.errors import MisalignedAddress, OutOfBounds
+from fp4ref.hardware.byte_array import Memory
+from fp4ref.hardware.sm import Cta
+from fp4ref.hardware.smem import RANK_SHIFT, load_generic, store_generic
+from fp4ref.ptx.run.state import WarpState
+from fp4ref.trace import Bytes, Range
+
+LOCAL_WINDOW = 0x6D00_0000_0000
+PARAM_WINDOW = 0x6E00_0000_0000
+SHARED_WINDOW = 0x6F00_0000_0000
+WINDOW_MASK = 0xFF00_0000_0000
+"""Generic addresses of the local, parameter and shared windows; all else is global."""
+
+_WINDOW_SPACES = {
+    LOCAL_WINDOW: "local",
+    PARAM_WINDOW: "param",
+    SHARED_WINDOW: "shared",
+}
+_OFFSET_MASK = np.uint64((1 << 40) - 1)
+
+Addresses = NDArray[np.uint64]
+
+
+def check_alignment(
+    state: WarpState, addresses: Addresses, nbytes: int, opcode: str
+) -> None:
+    """Raise `MisalignedAddress` unless every address is a multiple of `nbytes`."""
+    bad = addresses & np.uint64(nbytes - 1)
+    if bad.any():
+        address = int(addresses[np.flatnonzero(bad)[0]])
+        raise MisalignedAddress(
+            f"{opcode} of {nbytes} bytes at {address:#x}",
+            who=state.warp.who,
+            where=state.at,
+            rule="an access is aligned to its size [PTX: addresses as operands]",
+            remedy="align the address",
+        )
+
+
+def resolve(
+    space: str, addresses: Addresses
+) -> Iterator[tuple[str, Addresses, NDArray[np.intp] | slice]]:
+    """Split generic addresses by window: (space, addresses in it, which lanes)."""
+    if space != "generic":
+        yield space, addresses, slice(None)
+        return
+    windows = addresses & np.uint64(WINDOW_MASK)
+    if (windows == windows[0]).all():
+        yield *_in_window(int(windows[0]), addresses), slice(None)
+        return
+    for window in np.unique(windows):
+        lanes = np.flatnonzero(windows == window)
+        yield *_in_window(int(window), addresses[lanes]), lanes
+
+
+def _in_window(window: int, addresses: Addresses) -> tuple[str, Addresses]:
+    space = _WINDOW_SPACES.get(window)
+    return ("global", addresses) if space is None else (space, addresses & _OFFSET_MASK)
+
+
+def shared_address(generic: bool, address: int) -> int:
+    """Return the shared address behind an address operand of 32 or 64 bits.
+
+    Raises
+    ------
+    OutOfBounds
+        A generic address that is not in the shared window.
+    """
+    if not generic:
+        return address & 0xFFFFFFFF
+    if address & WINDOW_MASK != SHARED_WINDOW:
+        raise OutOfBounds(
+            f"generic address {address:#x} is not in shared memory",
+            rule="the instruction needs an object in shared memory",
+            remedy="convert the address with cvta",
+        )
+    return address - SHARED_WINDOW
+
+
+# -- shared and global memory ---------------------------------------------
+
+
+def _runs(addresses: Addresses, nbytes: int) -> list[tuple[int, NDArray[np.intp]]]:
+    """Join lanes whose bytes are neighbours: (first address, lanes in order)."""
+    order = np.argsort(addresses, kind="stable")
+    at = addresses[order]
+    breaks = np.flatnonzero(np.diff(at) != nbytes) + 1
+    return [(int(addresses[part[0]]), part) for part in np.split(order, breaks)]
+
+
+def _gather(
+    read: Callable[[int, int], Bytes], addresses: Addresses, nbytes: int
+) -> Bytes:
+    """Read `nbytes` at each address; `read` takes an address and a size."""
+    distinct, inverse = np.unique(addresses, return_inverse=True)
+    values = np.empty((distinct.size, nbytes), np.uint8)
+    for start, part in _runs(distinct, nbytes):
+        values[part] = read(start, nbytes * part.size).reshape(part.size, nbytes)
+    lanes: Bytes = values[inverse]
+    return lanes
+
+
+def _scatter(
+    write: Callable[[int, Bytes], None], addresses: Addresses, data: Bytes
+) -> None:
+    """Write data[i] at addresses[i]; of equal addresses the last lane wins."""
+    first_of_reversed = np.unique(addresses[::-1], return_index=True)[1]
+    keep = addresses.size - 1 - first_of_reversed
+    distinct, rows = addresses[keep], data[keep]
+    for start, part in _runs(distinct, data.shape[1]):
+        write(start, rows[part].ravel())
+
+
+def _at_once(
+    state: WarpState, memory: Memory, addresses: Addresses, nbytes: int
+) -> NDArray[np.int64] | None:
+    """Index of every byte, (lanes, nbytes), if no range has to be looked at.
+
+    None if a trace or work in flight wants ranges, or a byte is out of bounds: then
+    the access by runs says what is wrong.
+    """
+    machine = state.warp.machine
+    if machine.in_flight or machine.recorder is not None:
+        return None
+    if memory is machine.gmem:
+        found = machine.gmem.find(int(addresses.min()))
+        if found is None or int(addresses.max()) + nbytes > (
+            found.address + found.nbytes
+        ):
+            return None
+    elif int(addresses.min()) < memory.base or int(addresses.max()) + nbytes > (
+        memory.base + memory.nbytes
+    ):
+        return None
+    first = addresses.astype(np.int64) - memory.base
+    return first[:, None] + np.arange(nbytes)
+
+
+def read_memory(
+    state: WarpState, space: str, addresses: Addresses, nbytes: int
+) -> Bytes:
+    """Read `nbytes` at each address of global or shared memory, (lanes, nbytes)."""
+    if space != "shared":
+        gmem = state.warp.machine.gmem
+        index = _at_once(state, gmem, addresses, nbytes)
+        if index is not None and gmem.written[index].all():
+            found: Bytes = gmem.data[index]
+            return found
+        return _gather(
+            lambda at, size: gmem.read(Range(gmem.space, at, size))[0],
+            addresses,
+            nbytes,
+        )
+    data = np.empty((addresses.size, nbytes), np.uint8)
+    for cta, offsets, lanes in _by_rank(state, addresses):
+        index = _at_once(state, cta.smem, offsets, nbytes)
+        if (
+            index is not None
+            and cta.clc_refusal is None
+            and cta.smem.written[index].all()
+        ):
+            data[lanes] = cta.smem.data[index]
+        else:
+            data[lanes] = _gather(_shared_reader(cta), offsets, nbytes)
+    return data
+
+
+def _shared_reader(cta: Cta) -> Callable[[int, int], Bytes]:
+    return lambda at, size: load_generic(cta, at, size)
+
+
+def _shared_writer(state: WarpState, cta: Cta) -> Callable[[int, Bytes], None]:
+    return lambda at, run: store_generic(state.warp, cta, at, run)
+
+
+def write_memory(
+    state: WarpState, space: str, addresses: Addresses, data: Bytes
+) -> None:
+    """Write data[i] at addresses[i] in global or shared memory."""
+    if space != "shared":
+        gmem = state.warp.machine.gmem
+        index = _at_once(state, gmem, addresses, data.shape[1])
+        if index is not None:
+            gmem.data[index] = data
+            gmem.written[index] = True
+            return
+        _scatter(
+            lambda at, run: gmem.write(
+                Range(gmem.space, at, run.size), run.reshape(1, -1)
+            ),
+            addresses,
+            data,
+        )
+        return
+    for cta, offsets, lanes in _by_rank(state, addresses):
+        index = _at_once(state, cta.smem, offsets, data.shape[1])
+        if index is None:
+            _scatter(_shared_writer(state, cta), offsets, data[lanes])
+        else:
+            _store_at_once(state, cta, index, data[lanes])
+
+
+def _store_at_once(
+    state: WarpState, cta: Cta, index: NDArray[np.int64], data: Bytes
+) -> None:
+    """Store all lanes' bytes; they await a proxy fence like those of the first lane."""
+    smem = cta.smem
+    store_generic(state.warp, cta, int(index[0, 0]) + smem.base, data[0])
+    smem.data[index] = data
+    smem.written[index] = True
+    smem.unfenced_by[index] = smem.unfenced_by[index[0, 0]]
+    first, last = int(index[:, 0].min()), int(index[:, -1].max())
+    # One range around all: the fence clears only bytes that this warp wrote.
+    around = Range(smem.space, first + smem.base, last + 1 - first)
+    state.warp.unfenced.add((smem, around))
+
+
+def _by_rank(
+    state: WarpState, addresses: Addresses
+) -> Iterator[tuple[Cta, Addresses, NDArray[np.intp] | slice]]:
+    """Split shared addresses by CTA: (CTA, offsets in it, which lanes)."""
+    ranks = addresses >> np.uint64(RANK_SHIFT)
+    offsets = addresses & np.uint64((1 << RANK_SHIFT) - 1)
+    if (ranks == ranks[0]).all():
+        cta, _ = state.warp.cta.resolve_shared(int(ranks[0]) << RANK_SHIFT)
+        yield cta, offsets, slice(None)
+        return
+    for rank in np.unique(ranks):
+        cta, _ = state.warp.cta.resolve_shared(int(rank) << RANK_SHIFT)
+        lanes = np.flatnonzero(ranks == rank)
+        yield cta, offsets[lanes], lanes
+
+
+# -- parameters and local memory ---------------------------------------------
+
+
+def _index(
+    state: WarpState, addresses: Addresses, nbytes: int, limit: int, space: str
+) -> NDArray[np.int64]:
+    """Index of every byte, (lanes, nbytes), inside a space of `limit` bytes."""
+    if int(addresses.max()) + nbytes > limit:
+        raise OutOfBounds(
+            f"{nbytes} bytes at {space} address {int(addresses.max()):#x}",
+            who=state.warp.who,
+            where=state.at,
+            rule=f"{space} memory has {limit} bytes here",
+            remedy="check the address",
+        )
+    return addresses.astype(np.int64)[:, None] + np.arange(nbytes)
+
+
+def read_params(state: WarpState, addresses: Addresses, nbytes: int) -> Bytes:
+    """Read the kernel's parameter block."""
+    table = np.frombuffer(state.context.params, np.uint8)
+    found: Bytes = table[_index(state, addresses, nbytes, table.size, "parameter")]
+    return found
+
+
+def read_local(
+    state: WarpState, lanes: NDArray[np.intp], addresses: Addresses, nbytes: int
+) -> tuple[Bytes, NDArray[np.bool_]]:
+    """Read local memory of `lanes`: bytes, and which lanes' bytes are all written."""
+    size = state.local.shape[1]
+    index = _index(state, addresses, nbytes, size, "local")
+    data: Bytes = state.local[lanes[:, None], index]
+    written: NDArray[np.bool_] = state.local_written[lanes[:, None], index]
+    return data, np.all(written, axis=1)
+
+
+def write_local(
+    state: WarpState,
+    lanes: NDArray[np.intp],
+    addresses: Addresses,
+    data: Bytes,
+    defined: NDArray[np.bool_],
+) -> None:
+    """Write local memory; an undefined value leaves its bytes undefined."""
+    size = state.local.shape[1]
+    index = _index(state, addresses, data.shape[1], size, "local")
+    state.local[lanes[:, None], index] = data
+    state.local_written[lanes[:, None], index] = defined[:, None]

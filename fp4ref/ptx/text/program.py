@@ -1,0 +1,205 @@
+"""program: one entry, laid out to be executed.
+
+Labels become positions, parameters get offsets, and every branch gets the position
+where its lanes meet again: the immediate post-dominator of its block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from fp4ref.errors import InputError
+from fp4ref.ptx.text.syntax import Entry, Instruction, Label, Module, PtxError, Symbol
+
+EXITS = ("ret", "exit", "trap", "brkpt")
+
+
+def base_name(opcode: str) -> str:
+    """First word of an opcode."""
+    return opcode.split(".", 1)[0]
+
+
+@dataclass(frozen=True)
+class Program:
+    """An entry ready to run.
+
+    Attributes
+    ----------
+    instructions
+        In order; positions are indices into this list.
+    labels
+        Label to position.
+    param_offsets
+        Byte offset of each kernel parameter in the parameter block.
+    """
+
+    module: Module
+    entry: Entry
+    instructions: tuple[Instruction, ...]
+    labels: dict[str, int]
+    param_offsets: dict[str, int]
+    param_nbytes: int
+
+    @classmethod
+    def of(cls, module: Module, name: str | None = None) -> Program:
+        """Lay out the entry called `name`; without a name, the only one.
+
+        Raises
+        ------
+        InputError
+            No such entry, or several and none named.
+        PtxError
+            A branch to a label that does not exist.
+        """
+        if name is None and len(module.entries) == 1:
+            name = next(iter(module.entries))
+        if name is None or name not in module.entries:
+            known = ", ".join(module.entries) or "none"
+            raise InputError(f"entry {name!r}: this module has {known}")
+        entry = module.entries[name]
+        instructions: list[Instruction] = []
+        labels: dict[str, int] = {}
+        for item in entry.body:
+            if isinstance(item, Label):
+                labels[item.name] = len(instructions)
+            else:
+                instructions.append(item)
+        offset = 0
+        offsets: dict[str, int] = {}
+        for parameter in entry.params:
+            offset = -(-offset // parameter.alignment) * parameter.alignment
+            offsets[parameter.name] = offset
+            offset += parameter.nbytes
+        program = cls(module, entry, tuple(instructions), labels, offsets, offset)
+        for instruction in instructions:
+            if base_name(instruction.opcode) == "bra":
+                program.target(instruction)
+        return program
+
+    def target(self, branch: Instruction) -> int:
+        """Position that a branch goes to."""
+        label = branch.operands[0] if branch.operands else None
+        if not isinstance(label, Symbol) or label.name not in self.labels:
+            what = label.name if isinstance(label, Symbol) else label
+            raise PtxError(f"PTX line {branch.line}: branch to an unknown label {what}")
+        return self.labels[label.name]
+
+    def source(self, position: int) -> str:
+        """``file:line`` of the CUDA statement, from ``.loc``; '' without one."""
+        location = self.instructions[position].location
+        if location is None:
+            return ""
+        path = self.module.files.get(location.file, "")
+        return f"{path.rsplit('/', 1)[-1]}:{location.line}" if path else ""
+
+    @cached_property
+    def reconvergence(self) -> dict[int, int]:
+        """Position where the lanes of each guarded branch meet again.
+
+        Lanes that exit need not be met: an early exit does not count as a way to the
+        end, except for code that has no other. The value is ``len(instructions)`` where
+        lanes never meet.
+        """
+        end = len(self.instructions)
+        starts = {0, end, *self.labels.values()}
+        for i, instruction in enumerate(self.instructions):
+            if base_name(instruction.opcode) in ("bra", *EXITS):
+                starts.add(i + 1)
+        blocks = sorted(starts)
+        staying = immediate_post_dominators(self._edges(blocks, early_exits=False))
+        exiting = immediate_post_dominators(self._edges(blocks, early_exits=True))
+        found: dict[int, int] = {}
+        for b, start in enumerate(blocks[:-1]):
+            branch = blocks[b + 1] - 1
+            if branch >= start and self.instructions[branch].guard is not None:
+                meet = staying[b]
+                meet = exiting[b] if meet is None else meet
+                found[branch] = end if meet is None else blocks[meet]
+        return found
+
+    def _edges(self, blocks: Sequence[int], early_exits: bool) -> list[list[int]]:
+        """Return the blocks that may follow each block; the last one is the end."""
+        number = {start: b for b, start in enumerate(blocks)}
+        last = len(blocks) - 1
+        edges: list[list[int]] = []
+        for b, start in enumerate(blocks[:-1]):
+            stop = blocks[b + 1]
+            each = self.instructions[stop - 1] if stop > start else None
+            base = base_name(each.opcode) if each else ""
+            following = [b + 1]
+            if each is None or base not in ("bra", *EXITS):
+                edges.append(following)
+                continue
+            guarded = each.guard is not None
+            if base == "bra":
+                target = self.target(each)
+                exits, to = guarded and self._is_exit(target), number[target]
+            else:
+                exits, to = guarded or stop < len(self.instructions), last
+            leaves = [to] if early_exits or not exits else []
+            edges.append(leaves + following if guarded else leaves)
+        return [*edges, []]
+
+    def _is_exit(self, position: int) -> bool:
+        """Whether code at `position` exits at once."""
+        if position >= len(self.instructions):
+            return True
+        each = self.instructions[position]
+        return base_name(each.opcode) in EXITS and each.guard is None
+
+
+def immediate_post_dominators(
+    successors: Sequence[Sequence[int]],
+) -> list[int | None]:
+    """Nearest block that every path from each block to the last block goes through.
+
+    The last block is the end. A block that cannot reach it gets None. Source: Cooper,
+    Harvey and Kennedy, A simple, fast dominance algorithm, on the reversed graph.
+    """
+    end = len(successors) - 1
+    predecessors: list[list[int]] = [[] for _ in successors]
+    for b, following in enumerate(successors):
+        for s in following:
+            predecessors[s].append(b)
+    order = _postorder(predecessors, end)
+    rank = {b: i for i, b in enumerate(order)}
+    meet: dict[int, int] = {end: end}
+
+    def intersect(a: int, b: int) -> int:
+        while a != b:
+            if rank[a] < rank[b]:
+                a = meet[a]
+            else:
+                b = meet[b]
+        return a
+
+    changed = True
+    while changed:
+        changed = False
+        for b in reversed(order[:-1]):
+            known = [s for s in successors[b] if s in meet]
+            new = known[0]
+            for s in known[1:]:
+                new = intersect(new, s)
+            if meet.get(b) != new:
+                meet[b], changed = new, True
+    return [meet.get(b) for b in range(len(successors))]
+
+
+def _postorder(edges: Sequence[Sequence[int]], root: int) -> list[int]:
+    """Blocks reachable from `root`, each after those it leads to first."""
+    order: list[int] = []
+    seen = {root}
+    stack = [(root, iter(edges[root]))]
+    while stack:
+        block, following = stack[-1]
+        step = next((s for s in following if s not in seen), None)
+        if step is None:
+            order.append(block)
+            stack.pop()
+        else:
+            seen.add(step)
+            stack.append((step, iter(edges[step])))
+    return order

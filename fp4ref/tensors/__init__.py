@@ -1,0 +1,1 @@
+"""tensors: block-scaled tensors, and their product outside the kernel."""

@@ -1,0 +1,24 @@
+"""trace: what every unit did, in order, and the memory at any step.
+
+An `Event` names who did what: operands, bytes read and written, barrier change, frame
+and source line. `events` has the records, `recorded` the trace and its memory, `file`
+the form on disk, `recorder` makes one while a machine runs, `timeline` shows what is in
+flight, and `perfetto` is the form of another program. A saved trace needs only this
+room to be read.
+"""
+
+from fp4ref.trace.events import Barrier, Bytes, Event, Kind, Range
+from fp4ref.trace.recorded import FILE_SUFFIX, State, Trace
+from fp4ref.trace.recorder import Recorder
+
+__all__ = [
+    "FILE_SUFFIX",
+    "Barrier",
+    "Bytes",
+    "Event",
+    "Kind",
+    "Range",
+    "Recorder",
+    "State",
+    "Trace",
+]

@@ -1,0 +1,38 @@
+"""perfetto: a trace in Perfetto's (Chrome's) JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from fp4ref.trace.events import Event
+
+
+def to_perfetto(events: Sequence[Event], meta: dict[str, Any]) -> dict[str, Any]:
+    """Return one row for each event: one step is 1 microsecond.
+
+    Asynchronous work is drawn from issue to landing on its unit's track.
+    """
+    agents = sorted({(e.sm, e.agent) for e in events})
+    tid = {key: i for i, key in enumerate(agents)}
+    rows: list[dict[str, Any]] = []
+    for sm, agent in agents:
+        ids = {"ph": "M", "pid": sm, "tid": tid[sm, agent]}
+        rows.append(ids | {"name": "thread_name", "args": {"name": agent}})
+        rows.append(ids | {"name": "process_name", "args": {"name": f"SM {sm}"}})
+    for e in events:
+        begin = e.issued if e.issued >= 0 else e.step
+        args = {"step": e.step, "kind": e.kind, "source": e.source, **e.operands}
+        rows.append(
+            {
+                "name": e.operation,
+                "cat": ",".join(e.frames),
+                "ph": "X",
+                "ts": begin,
+                "dur": e.step - begin + 1,
+                "pid": e.sm,
+                "tid": tid[e.sm, e.agent],
+                "args": args,
+            }
+        )
+    return {"traceEvents": rows, "displayTimeUnit": "ns", "otherData": meta}

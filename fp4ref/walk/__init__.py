@@ -1,0 +1,28 @@
+"""walk: the main job. Real tensors, quantised, through the kernel, every bit checked.
+
+`problem` has the matrices, `numbers` the run and what it gave, `report` and `picture`
+draw it.
+"""
+
+from fp4ref.walk.numbers import (
+    DEFAULT_SCHEDULE,
+    KernelReport,
+    Walk,
+    WalkReport,
+    make_config,
+    walk,
+)
+from fp4ref.walk.problem import NonFinite, Problem, load_problem, random_problem
+
+__all__ = [
+    "DEFAULT_SCHEDULE",
+    "KernelReport",
+    "NonFinite",
+    "Problem",
+    "Walk",
+    "WalkReport",
+    "load_problem",
+    "make_config",
+    "random_problem",
+    "walk",
+]

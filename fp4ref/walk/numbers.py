@@ -1,0 +1,468 @@
+"""numbers: run the walk, and keep what it gave; `report` draws it."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, replace
+from math import ceil, log2
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fp4ref.device.compile import has_tcgen05
+from fp4ref.device.driver import find_gpu
+from fp4ref.errors import InputError
+from fp4ref.evidence.comparison import Comparison, compare
+from fp4ref.evidence.oracle import bound, expected
+from fp4ref.evidence.side_by_side import Pair, side_by_side
+from fp4ref.execution.runs import Progress, Run, run
+from fp4ref.files.free_memory import require_memory
+from fp4ref.frames import FRAMES, FrameKind
+from fp4ref.gemm.config import TILE_K, TILE_M, GemmConfig
+from fp4ref.gemm.tile_scheduler import TileGrid
+from fp4ref.hardware.machine import check_sms
+from fp4ref.hardware.schedule import make_schedule
+from fp4ref.numerics import ScaleFormat
+from fp4ref.tensors.block_scaled import BlockScaled, NonFiniteWarning, quantize
+from fp4ref.tensors.product import matmul
+from fp4ref.trace import Trace
+from fp4ref.trace.timeline import overlap
+from fp4ref.walk.problem import NonFinite, Problem, check_k
+from fp4ref.walk.problem import load_problem as load_problem
+from fp4ref.walk.problem import random_problem as random_problem
+
+F32 = NDArray[np.float32]
+DEFAULT_SCHEDULE = 0
+"""Of a walk and of every picture of one: a seed, so that loads, MMAs and SMs overlap.
+Under ``"eager"``, the default of `fp4ref.run`, nothing ever does."""
+TINY = float(np.finfo(np.float32).tiny)
+LARGEST = float(np.finfo(np.float32).max)
+
+_NBYTES_A_K_TILE = 1_700_000
+_NBYTES_A_TILE = 300_000
+_NBYTES_AN_SM = 3_000_000
+"""What a traced run keeps, measured, for each k-tile, tile and SM."""
+_NBYTES_AN_ELEMENT = 40
+"""Of x, w and y: their codes, and what they are checked against in float64."""
+
+
+@dataclass(frozen=True)
+class KernelReport:
+    """The compiled kernel's run beside the emulator's.
+
+    Attributes
+    ----------
+    code
+        Where its PTX comes from.
+    events
+        Hardware events compared, by tensor.
+    pairs
+        One event of each tensor: the Python line, the CUDA line, the bytes.
+    gpu, gpu_ok
+        The card with tcgen05 on which the kernel ran too, and whether D is the same.
+    """
+
+    code: str
+    ok: bool
+    events: dict[str, int]
+    first_difference: str
+    pairs: tuple[str, ...]
+    gpu: str = ""
+    gpu_ok: bool = True
+
+    @classmethod
+    def of(cls, code: str, found: Comparison, pairs: Sequence[Pair]) -> KernelReport:
+        """Keep the first event of each tensor."""
+        first: dict[str, str] = {}
+        for pair in pairs:
+            first.setdefault(pair.key.tensor, str(pair))
+        difference = str(found.first_difference or "")
+        return cls(
+            code, found.ok, dict(found.counts), difference, tuple(first.values())
+        )
+
+
+@dataclass(frozen=True)
+class WalkReport:
+    """What was computed, what the machine did, and what was checked.
+
+    Attributes
+    ----------
+    quantisation_error
+        Relative Frobenius errors of y against float64: of the result, and with only
+        x, only w quantised. Over the elements that are finite; empty if none is.
+    nonfinite
+        NaN and Inf of x, w and y, where there are any.
+    notes
+        What else happened to the numbers, in sentences.
+    bits_equal, bits_compared
+        Elements of D (and scales of SFD) that equal the integer model.
+    bound_ratio
+        Largest |accumulator - float64| over what the datapath may lose; infinite if
+        a NaN is where none belongs, or is missing.
+    machine
+        Counts of what ran.
+    frames_seen, frames_expected
+        Event frames of the index that this run emitted, and those in the index.
+    kernel
+        The compiled CUDA kernel against the emulator; None if it did not run.
+    seconds
+        Wall time by part.
+    """
+
+    title: str
+    source: str
+    sizes: tuple[int, int, int]
+    config: dict[str, Any]
+    quantisation: dict[str, float]
+    quantisation_error: dict[str, float]
+    tiles_run: int
+    tiles_in_all: int
+    bits_equal: int
+    bits_compared: int
+    bound_ratio: float
+    machine: dict[str, int]
+    frames_seen: int
+    frames_expected: int
+    seconds: dict[str, float]
+    kernel: KernelReport | None = None
+    trace_file: str = ""
+    nonfinite: dict[str, NonFinite] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    @property
+    def ok(self) -> bool:
+        """Whether every bit and the bound hold, and the kernel agrees."""
+        kernel_ok = self.kernel is None or (self.kernel.ok and self.kernel.gpu_ok)
+        return (
+            self.bits_equal == self.bits_compared
+            and self.bound_ratio <= 1
+            and kernel_ok
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return JSON values."""
+        return asdict(self) | {"ok": self.ok}
+
+
+class Walk(NamedTuple):
+    """A walk's report, the emulator's run, and the kernel's; None if it did not run."""
+
+    report: WalkReport
+    run: Run
+    kernel: Run | None
+
+
+def walk(
+    problem: Problem,
+    *,
+    config: GemmConfig | None = None,
+    sms: int = 2,
+    tiles: Sequence[tuple[int, ...]] | None = None,
+    schedule: str | int = DEFAULT_SCHEDULE,
+    kernel: bool = True,
+    progress: Progress | None = None,
+) -> Walk:
+    """Quantise, run the kernel frame by frame, and check the result.
+
+    With `kernel` the compiled CUDA kernel runs too, on the same machine and under the
+    same schedule, and every hardware event is compared.
+
+    Raises
+    ------
+    InputError, HardwareFault
+    """
+    config = config or GemmConfig()
+    tiles = _check(problem, config, sms, tiles, schedule, kernel)
+    seconds: dict[str, float] = {}
+    clock = time.perf_counter()
+
+    def lap(name: str) -> None:
+        nonlocal clock
+        now = time.perf_counter()
+        seconds[name] = now - clock
+        clock = now
+
+    qa, of_x = _quantise(problem.x, "x")
+    qb, of_w = _quantise(problem.w, "w")
+    notes = [*problem.notes, *of_x, *of_w, *_check_alpha(qa, qb, config)]
+    lap("quantise")
+    accumulators = matmul(qa, qb)
+    lap("integer model")
+    result = run(
+        qa,
+        qb,
+        config=config,
+        sms=sms,
+        tiles=tiles,
+        schedule=schedule,
+        progress=progress,
+    )
+    lap("emulate")
+    beside = theirs = None
+    if kernel:
+        theirs = run(
+            qa,
+            qb,
+            config=config,
+            backend="ptx",
+            sms=sms,
+            tiles=tiles,
+            schedule=schedule,
+            progress=progress,
+        )
+        beside = KernelReport.of(
+            str(theirs.meta.get("kernel", "")),
+            compare(result, theirs),
+            side_by_side(result, theirs),
+        )
+        lap("execute the kernel's PTX")
+        gpu = find_gpu()
+        if gpu and has_tcgen05(gpu.capability) and tiles is None:
+            card = run(qa, qb, config=config, backend="device")
+            same_on_card = bool((_bits(card.d) == _bits(result.d)).all())
+            beside = replace(beside, gpu=str(gpu), gpu_ok=same_on_card)
+            lap("run on the GPU")
+    want = expected(qa, qb, config=config)
+    compared = int(result.written.sum())
+    same = _bits(result.d) == _bits(want.d)
+    equal = int(same[result.written].sum())
+    if result.sfd is not None and want.sfd is not None:
+        scale_written = result.written[:, ::16]
+        compared += int(scale_written.sum())
+        equal += int((result.sfd == want.sfd)[scale_written].sum())
+    limits = bound(qa, qb, accumulators)
+    errors = _errors(problem, qa, qb, accumulators)
+    lap("check")
+    grid = -(-qa.shape[0] // TILE_M) * -(-qb.shape[0] // config.tile_n)
+    assert result.trace is not None
+    seen = {f for event in result.trace for f in event.frames}
+    events = [f.id for f in FRAMES.values() if f.kind is FrameKind.EVENT]
+    report = WalkReport(
+        problem.title,
+        problem.source,
+        problem.sizes,
+        _settings(config, str(result.meta["schedule"]), sms),
+        _quantisation(problem, qa, qb),
+        errors,
+        grid if tiles is None else len(tiles),
+        grid,
+        equal,
+        compared,
+        limits.worst_ratio,
+        machine_counts(result.trace, config, qa.shape[1]),
+        sum(f in seen for f in events),
+        len(events),
+        seconds,
+        beside,
+        nonfinite=_nonfinite(problem, result),
+        notes=tuple(notes),
+    )
+    return Walk(report, result, theirs)
+
+
+def _bits(values: NDArray[Any]) -> NDArray[Any]:
+    return values.view(f"u{values.dtype.itemsize}")
+
+
+def _check(
+    problem: Problem,
+    config: GemmConfig,
+    sms: int,
+    tiles: Sequence[tuple[int, ...]] | None,
+    schedule: str | int,
+    kernel: bool,
+) -> list[tuple[int, ...]] | None:
+    """Refuse at once what a later part would refuse; return the tiles to run."""
+    m, n, k = problem.sizes
+    check_k(k)
+    check_sms(sms)
+    make_schedule(schedule)
+    grid = TileGrid.of(m, n, 1, config)
+    chosen = None if tiles is None else [_tile(tile, grid) for tile in tiles]
+    if chosen is not None and len(set(chosen)) < len(chosen):
+        twice = next(tile for tile in chosen if chosen.count(tile) > 1)
+        raise InputError(f"tile {twice[0]},{twice[1]} is named twice; name it once")
+    count = grid.count if chosen is None else len(chosen)
+    trace = count * (_NBYTES_A_TILE + -(-k // TILE_K) * _NBYTES_A_K_TILE)
+    matrices = _NBYTES_AN_ELEMENT * (m * k + n * k + m * n)
+    require_memory(
+        (1 + kernel) * trace + matrices + sms * _NBYTES_AN_SM,
+        f"a walk of {count:,} tiles of {m:,} x {n:,} x {k:,} on {sms} SMs",
+        "Run some tiles only (--tiles 0,0), leave out the kernel (--no-kernel), or "
+        "take smaller sizes.",
+    )
+    return chosen
+
+
+def _tile(tile: tuple[int, ...], grid: TileGrid) -> tuple[int, ...]:
+    m, n, batch = (*tile, 0)[:3]
+    if not (0 <= m < grid.tiles_m and 0 <= n < grid.tiles_n and batch == 0):
+        raise InputError(
+            f"tile {','.join(map(str, tile))}: y has {grid.tiles_m} x {grid.tiles_n} "
+            f"tiles, from 0,0 to {grid.tiles_m - 1},{grid.tiles_n - 1}"
+        )
+    return m, n
+
+
+def _quantise(matrix: F32, name: str) -> tuple[BlockScaled, list[str]]:
+    """Quantise, and return what was lost in sentences; NaN and Inf are told apart."""
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        q = quantize(matrix, global_scale="auto")
+    lost = [w for w in seen if not issubclass(w.category, NonFiniteWarning)]
+    return q, [f"{name}: {w.message}" for w in lost]
+
+
+def _check_alpha(qa: BlockScaled, qb: BlockScaled, config: GemmConfig) -> list[str]:
+    """Refuse an alpha that float32 cannot hold; say where it loses bits."""
+    if config.alpha is not None:
+        return []
+    scales = float(qa.global_scale or 1), float(qb.global_scale or 1)
+    alpha = 1.0 / (scales[0] * scales[1])
+    if alpha > LARGEST:
+        n = ceil(log2(alpha / LARGEST))
+        raise InputError(
+            f"the global scales of x and w are {scales[0]:.3g} and {scales[1]:.3g}: "
+            f"alpha, 1 over their product, is {alpha:.3g} and infinite in float32, and "
+            f"y with it. Divide x or w by 2^{n} or more: codes and block scales stay "
+            "the same, and y is smaller by that power of two"
+        )
+    if alpha < TINY:
+        n = ceil(log2(TINY / alpha))
+        return [
+            f"alpha, 1 over the product of the global scales, is {alpha:.3g}, below "
+            f"float32's normal range: y loses bits or becomes 0. Multiply x or w by "
+            f"2^{n}, and y is larger by that power of two"
+        ]
+    return []
+
+
+def _nonfinite(problem: Problem, result: Run) -> dict[str, NonFinite]:
+    """Count the NaN and Inf of x, w and y; y only where it is a matrix of floats."""
+    matrices: dict[str, NDArray[Any]] = {"x": problem.x, "w": problem.w}
+    if result.d.dtype != np.uint8:
+        matrices["y"] = result.d.astype(np.float32)
+    found = {name: NonFinite.of(matrix) for name, matrix in matrices.items()}
+    return {name: each for name, each in found.items() if each.nan or each.inf}
+
+
+def _quantisation(
+    problem: Problem, qa: BlockScaled, qb: BlockScaled
+) -> dict[str, float]:
+    """Return the largest finite magnitudes and the global scales."""
+
+    def amax(matrix: F32) -> float:
+        return float(np.abs(matrix).max(initial=0, where=np.isfinite(matrix)))
+
+    return {
+        "x amax": amax(problem.x),
+        "w amax": amax(problem.w),
+        "x global scale": float(qa.global_scale or 1),
+        "w global scale": float(qb.global_scale or 1),
+    }
+
+
+def _errors(
+    problem: Problem, qa: BlockScaled, qb: BlockScaled, accumulators: F32
+) -> dict[str, float]:
+    """Return the relative Frobenius errors of y against float64, where finite."""
+    scale = float(qa.global_scale or 1) * float(qb.global_scale or 1)
+    with np.errstate(invalid="ignore"):  # a signalling NaN; Inf * 0
+        x, w = problem.x.astype(np.float64), problem.w.astype(np.float64)
+        exact = x @ w.T
+        products = {
+            "x and w": accumulators.astype(np.float64) / scale,
+            "x only": qa.dequantize(np.float64) @ w.T,
+            "w only": x @ qb.dequantize(np.float64).T,
+        }
+    finite = np.isfinite(exact)
+    for y in products.values():
+        finite &= np.isfinite(y)
+    if not finite.any():
+        return {}
+    # The largest exponent first: squares of what float32 holds can leave float64.
+    unit = float(np.abs(exact[finite]).max()) or 1.0
+    norm = float(np.linalg.norm(exact[finite] / unit)) or 1.0
+    return {
+        name: float(np.linalg.norm((y[finite] - exact[finite]) / unit)) / norm
+        for name, y in products.items()
+    }
+
+
+def _settings(config: GemmConfig, schedule: str, sms: int) -> dict[str, Any]:
+    nvfp4 = config.d_format == "nvfp4"
+    return {
+        "tile": f"128x{config.tile_n}x{TILE_K}",
+        "output": config.d_format
+        + (f" + {config.sfd_format.name} SFD" if nvfp4 else ""),
+        "stages": config.mainloop_stages,
+        "scheduler": config.scheduler,
+        "schedule": schedule,
+        "sms": sms,
+        "smem_nbytes": config.smem.end,
+        "tmem_columns": config.tmem.end,
+    }
+
+
+def machine_counts(trace: Trace, config: GemmConfig, k: int) -> dict[str, int]:
+    """Count what the machine did, from the trace alone."""
+    counts: dict[str, int] = {}
+
+    def add(name: str, amount: int = 1) -> None:
+        counts[name] = counts.get(name, 0) + amount
+
+    add("events", len(trace))
+    add("ctas", len({e.cta for e in trace}))
+    k_tiles = -(-k // TILE_K)
+    for e in trace:
+        if e.kind == "land" and e.operation.endswith(".load"):
+            add("tma_loads")
+            add("tma_load_bytes", int(e.operands["tx_bytes"]))
+        elif e.kind == "land" and e.operation.endswith(".store") and e.agent == "tma":
+            add("tma_stores")
+            add("tma_store_bytes", sum(w.size for w in e.writes))
+        elif e.kind == "land":
+            add(e.operation)
+        elif e.operation == "mbarrier.try_wait.parity" and e.issued >= 0:
+            add("blocked_waits")
+        elif e.operation == "mbarrier.init":
+            add("mbarriers")
+        for change in e.barrier:
+            add("phases_completed", change.before[0] != change.after[0])
+            if change.label.startswith("mainloop.full[0]"):
+                add("first_stage_fills", change.before[0] != change.after[0])
+    mmas = counts.get("tcgen05.mma", 0)
+    add("macs", mmas * TILE_M * config.tile_n * 64)
+    add("overlap_steps", overlap(trace))
+    add("k_tiles", k_tiles)
+    add("ring_wraps", max(0, counts.pop("first_stage_fills", 0) - counts["ctas"]))
+    return counts
+
+
+def make_config(output: str, example: str | None = None) -> GemmConfig:
+    """Return the configuration of a named output, or of a named example.
+
+    Raises
+    ------
+    InputError
+        Unknown name.
+    """
+    outputs = {
+        "f32": GemmConfig(),
+        "bf16": GemmConfig(d_format="bf16"),
+        "f16": GemmConfig(d_format="f16"),
+        "nvfp4": GemmConfig(d_format="nvfp4", sfd_format=ScaleFormat.UE4M3),
+    }
+    if example == "72b":
+        return GemmConfig.example_72b(alpha=None)
+    if example is not None:
+        raise InputError(f"example {example!r}: known is 72b", gap="cutlass-examples")
+    if output not in outputs:
+        raise InputError(
+            f"output {output!r}: say one of {', '.join(outputs)}", gap="gemm-output"
+        )
+    return outputs[output]

@@ -1,0 +1,157 @@
+"""A kernel with one changed constant: compare names event, tile and coordinate."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from ptx_cases import Case, needs_nvrtc
+
+import fp4ref
+from fp4ref.cuda_kernel import KernelCode, defines, on_sm
+from fp4ref.cuda_kernel.build import ARCH, normalised
+from fp4ref.cuda_kernel.sources import MAIN, expand, kernel_root, one_file
+from fp4ref.device.compile import compile_cuda
+from fp4ref.gemm.config import GemmConfig
+from fp4ref.ptx import KernelTrap
+
+
+@dataclass(frozen=True)
+class Change:
+    """`old` becomes `new` in `file`; `found` is what the difference must say."""
+
+    name: str
+    file: str
+    old: str
+    new: str
+    found: tuple[str, ...]
+    config: dict[str, Any] = field(default_factory=dict)
+
+
+CHANGES = [
+    Change(
+        "A's box along K",
+        "gemm/partition.cuh",
+        "Coords3 a_coords(WorkTile work, u32 k_tile) {\n    return {k_tile * TILE_K,",
+        "Coords3 a_coords(WorkTile work, u32 k_tile) {\n    return {k_tile * 192,",
+        ("A at m 0, n 0, k 256, batch 0: present in one run only",),
+    ),
+    Change(
+        "B's box along N",
+        "gemm/partition.cuh",
+        "return {k_tile * TILE_K, work.n * TILE_N, work.l};",
+        "return {k_tile * TILE_K, work.n * 64, work.l};",
+        ("A at m 0, n 128, k 0", "present in one run only"),
+    ),
+    Change(
+        "SFA's box along K",
+        "gemm/partition.cuh",
+        "{0, k_tile * (TILE_K / ATOM_K), work.m, work.l}",
+        "{0, k_tile * 3, work.m, work.l}",
+        ("SFA at m 0, n 0, k 256", "scale of row 0, k 256 to 271"),
+    ),
+    Change(
+        "SFB's block of rows",
+        "gemm/partition.cuh",
+        "work.n * TILE_N / TILE_M, work.l}",
+        "work.n * TILE_N / 256, work.l}",
+        ("SFB at m 0, n 128, k 0", "scale of row"),
+    ),
+    Change(
+        "the type of A in idesc: negated",
+        "hardware/instr_descriptor.cuh",
+        "1u << 7 | 1u << 10",
+        "1u << 13 | 1u << 7 | 1u << 10",
+        ("accumulator at m 0, n 0, k 0, K-block 0", "row 0, column 1 after k 64"),
+    ),
+    Change(
+        "the first k-tile that accumulates",
+        "gemm/mma_warp.cuh",
+        "k_tile > 0 || k_block > 0",
+        "k_tile > 1 || k_block > 0",
+        ("accumulator at m 0, n 0, k 256, K-block 0", "after k 320"),
+    ),
+    Change(
+        "rows of an operand's descriptor",
+        "gemm/config.cuh",
+        "smem_descriptor(address, 16, 1024, SWIZZLE_128B)",
+        "smem_descriptor(address, 16, 512, SWIZZLE_128B)",
+        ("accumulator at m 0, n 0, k 0, K-block 0", "column 8 after k 64"),
+    ),
+    Change(
+        "the step along K inside a stage",
+        "gemm/config.cuh",
+        "MMA_K / 2 >> 4;",
+        "MMA_K / 4 >> 4;",
+        ("accumulator at m 0, n 0, k 0, K-block 1", "after k 128"),
+    ),
+    Change(
+        "the swizzle of D",
+        "layout/swizzle.cuh",
+        "offset >> 7 &",
+        "offset >> 8 &",
+        ("D at m 0, n 0, batch 0", "row 1"),
+    ),
+    Change(
+        "D's box along N",
+        "gemm/partition.cuh",
+        "subtile * SUBTILE_N, work.m * TILE_M, work.l}",
+        "subtile * 64, work.m * TILE_M, work.l}",
+        ("D at m 0, n 32, batch 0", "present in one run only"),
+    ),
+    Change(
+        "one bit of a GELU coefficient",
+        "numerics/activation.cuh",
+        "from_bits(0x3d2aa9c1)",
+        "from_bits(0x3d2ab9c1)",
+        ("D at m ",),
+        {"activation": "gelu"},
+    ),
+    Change(
+        "1/6 in the recipe",
+        "numerics/quantize.cuh",
+        "from_bits(0x3e2aaaab)",
+        "from_bits(0x3e800000)",
+        ("D at m 0, n 0, batch 0", "row 0"),
+        {"d_format": "nvfp4"},
+    ),
+    Change(
+        "a row of SFD's atom",
+        "layout/scale_factors.cuh",
+        "row % 128 / 32 * 4",
+        "row % 128 / 32 * 0",
+        ("SFD at m ", "scale of row"),
+        {"d_format": "nvfp4"},
+    ),
+]
+
+
+@needs_nvrtc
+@pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.name)
+def test_compare_locates(change: Change, monkeypatch: pytest.MonkeyPatch) -> None:
+    case = Case(130, 150, 512, config=change.config)
+    config = GemmConfig(**change.config)
+    path, root = f"kernel/{change.file}", kernel_root()
+    text = (root / path).read_text()
+    assert text.count(change.old) == 1
+    source = expand({path: text.replace(change.old, change.new)}, root)
+    compiled = compile_cuda(source, ARCH, name=MAIN, defines=defines(config))
+    code = KernelCode(normalised(compiled.ptx), "changed")
+    monkeypatch.setattr(on_sm, "kernel_code", lambda config: code)
+    outcome = fp4ref.compare(case.run("emulator"), case.run("ptx"))
+    assert not outcome.ok
+    for words in change.found:
+        assert words in outcome.report()
+    difference = outcome.first_difference
+    assert difference is not None
+
+
+@needs_nvrtc
+def test_another_shared_base_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    constants = defines(GemmConfig()) | {"CONFIG_SMEM_BASE": "2048u"}
+    compiled = compile_cuda(one_file(kernel_root()), ARCH, name=MAIN, defines=constants)
+    code = KernelCode(normalised(compiled.ptx), "changed")
+    monkeypatch.setattr(on_sm, "kernel_code", lambda config: code)
+    with pytest.raises(KernelTrap, match="trap reached"):
+        Case(8, 8, 32).run("ptx")

@@ -1,0 +1,168 @@
+"""fidelity: every row is complete, and its test fails when its rule is wrong."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mutate import changed_source
+
+from fp4ref.evidence.fidelity import RULES, Evidence, Rule, select, shares
+from fp4ref.hardware.advisory import Advisory
+
+ROOT = Path(__file__).parents[2]
+MEASURED = Evidence.MEASURED
+
+
+Found = dict[str, dict[str, Any]]
+
+
+def outcomes(rules: Sequence[Rule]) -> Found:
+    """What the test of each row did with that row's rule made wrong.
+
+    In a process of its own: what a wrong rule leaves behind goes with it.
+    """
+    rows = [
+        {"id": r.id, "checked_by": r.checked_by, "mutation": asdict(r.mutation)}
+        for r in rules
+    ]
+    run = subprocess.run(
+        [sys.executable, str(ROOT / "tests" / "evidence" / "mutate.py"), "-"],
+        input=json.dumps(rows),
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
+    assert run.returncode == 0, run.stderr
+    found: Found = json.loads(run.stdout)
+    return found
+
+
+@pytest.fixture(scope="module")
+def broken(request: pytest.FixtureRequest) -> Found:
+    """The selected rows, all in one process."""
+    return outcomes(
+        [
+            item.callspec.params["rule"]
+            for item in request.session.items
+            if "broken" in getattr(item, "fixturenames", ())
+        ]
+    )
+
+
+@pytest.mark.xdist_group("fidelity")
+@pytest.mark.parametrize("rule", RULES, ids=lambda r: r.id)
+def test_the_named_test_fails_when_the_rule_is_wrong(rule, broken):
+    found = broken[rule.id]
+    if found["skipped"] and not found["passed"]:
+        pytest.skip("; ".join(sorted(set(found["skipped"]))))
+    assert not found["slip"], "the mutation itself fails, not the rule"
+    assert found["seen"], f"{rule.mutation} was not seen by {found['passed']}"
+    if stopped := re.search("stopped by (.+)", rule.killed_by):
+        assert stopped[1] in found["seen"]
+    elif "its own check" in rule.killed_by:
+        # 72b's host code compares D and prints its verdict.
+        assert "Disposition: Failed" in found["seen"]
+    elif rule.killed_by:
+        assert "Arrays are not equal" in found["seen"]
+
+
+@pytest.mark.xdist_group("fidelity")
+def test_a_right_rule_fails_nothing_and_a_slip_is_no_proof():
+    row = {rule.id: rule for rule in RULES}
+
+    def changed(id: str, wrong: str = "") -> Rule:
+        right = row[id].mutation.right
+        return replace(
+            row[id], mutation=replace(row[id].mutation, wrong=wrong or right)
+        )
+
+    found = outcomes(
+        [changed("e2m1-nibbles"), changed("poison"), changed("elect", "1 / 0")]
+    )
+    for id in ("e2m1-nibbles", "poison"):
+        assert not found[id]["seen"]
+        assert not found[id]["slip"]
+        assert found[id]["passed"] or found[id]["skipped"]
+    assert "ZeroDivisionError" in found["elect"]["slip"]
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda r: r.id)
+def test_a_mutation_changes_one_place_of_one_function(rule):
+    assert rule.mutation.right != rule.mutation.wrong
+    compile(changed_source(rule.mutation), rule.mutation.code, "exec")
+
+
+def test_rows_are_complete_and_differ():
+    assert len(RULES) >= 60
+    assert len({(r.operation, r.rule) for r in RULES}) == len(RULES)
+    assert len({r.id for r in RULES}) == len(RULES)
+    for rule in RULES:
+        values = json.loads(json.dumps(rule.to_dict()))
+        optional = {"advisory", "killed_by"}
+        assert all(text for name, text in values.items() if name not in optional)
+
+
+def test_an_outside_kernel_is_named_with_what_shows_the_fault():
+    witnessed = select(evidence=Evidence.OUTSIDE_KERNEL)
+    assert {r for r in RULES if r.killed_by} == set(witnessed)
+    kernels = {"tests/cutlass/test_execute.py": "CUTLASS 72b: ",
+               "tests/ptx/test_triton.py": "Triton's dot_scaled: "}  # fmt: skip
+    for rule in witnessed:
+        assert rule.killed_by.startswith(kernels[rule.checked_by.split("::")[0]])
+    assert len({(r.mutation.code, r.mutation.wrong) for r in witnessed}) == len(
+        witnessed
+    )
+
+
+def test_a_measured_rule_is_checked_on_what_was_measured():
+    files = {rule.checked_by.split("::")[0] for rule in select(evidence=MEASURED)}
+    assert files == {
+        "tests/device/test_replay.py",
+        "tests/device/test_forms.py",
+        "tests/hardware/test_tensor_map.py",  # a map that an H200 made
+        "tests/ptx/test_card_values.py",
+    }
+
+
+def test_a_measurement_names_the_card_and_it_is_no_blackwell_mma():
+    measured = select(evidence=Evidence.MEASURED)
+    assert measured
+    for rule in measured:
+        assert re.search(r"\b(H200|B200)\b", rule.source)
+        assert "tcgen05" not in rule.operation  # Hopper has none
+
+
+def test_mma_arithmetic_says_that_it_is_a_model():
+    rules = select(operation="tcgen05.mma arithmetic")
+    assert len(rules) >= 8
+    for rule in rules:
+        if rule.evidence is not Evidence.ASSUMED:
+            assert rule.evidence is Evidence.PUBLISHED_MODEL
+            assert "MMA-Sim model" in rule.source
+            assert "not measured here on a Blackwell card" in rule.source
+
+
+def test_shares_add_up():
+    assert sum(shares().values()) == pytest.approx(1)
+    assert list(shares()) == list(Evidence)
+    assert shares()[Evidence.DOCUMENTED] > 0.3
+
+
+def test_select_filters_by_both():
+    assert select() == list(RULES)
+    for rule in select(operation="mbarrier", evidence=Evidence.ASSUMED):
+        assert "mbarrier" in rule.operation
+        assert rule.evidence is Evidence.ASSUMED
+
+
+def test_every_advisory_has_one_rule() -> None:
+    listed = [rule.advisory for rule in RULES if rule.advisory]
+    assert sorted(listed) == sorted(advisory.value for advisory in Advisory)
