@@ -10,7 +10,7 @@ from typing import Any
 import browser
 import pytest
 
-pytest.register_assert_rewrite("raw_bits", "wide_operands")
+pytest.register_assert_rewrite("raw_bits", "wide_operands", "mma_by_element")
 
 
 @pytest.fixture
