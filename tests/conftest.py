@@ -10,7 +10,9 @@ from typing import Any
 import browser
 import pytest
 
-pytest.register_assert_rewrite("raw_bits", "wide_operands", "mma_by_element")
+pytest.register_assert_rewrite(
+    "flip_predictor", "mma_by_element", "raw_bits", "wide_operands"
+)
 
 
 @pytest.fixture
