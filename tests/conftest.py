@@ -11,7 +11,7 @@ import browser
 import pytest
 
 pytest.register_assert_rewrite(
-    "flip_predictor", "mma_by_element", "raw_bits", "wide_operands"
+    "mma_by_element", "oracle_problem", "raw_bits", "wide_operands"
 )
 
 

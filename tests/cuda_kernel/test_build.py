@@ -7,7 +7,8 @@ import re
 from pathlib import Path
 
 import pytest
-from ptx_cases import Case, needs_nvrtc
+from gemm_cases import Case
+from ptx_cases import needs_nvrtc
 from wide_operands import wide_pair
 
 import fp4ref

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from ptx_cases import Case, needs_nvrtc
+from gemm_cases import Case
+from ptx_cases import needs_nvrtc
 
 import fp4ref
 from fp4ref.cuda_kernel import KernelCode, defines, on_sm

@@ -18,7 +18,8 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from wide_operands import UE8M0, wide_bias, wide_c, wide_pair
+from gemm_cases import wide_operands_of
+from wide_operands import UE8M0
 
 import fp4ref
 from fp4ref import GemmConfig
@@ -68,12 +69,8 @@ class Case:
 
     def run(self, backend: Any) -> fp4ref.Run:
         """Run it."""
-        m, n, k, batches = self.shape
         config = GemmConfig(**self.config)
-        a, b = wide_pair(7, m, n, k, batches)
-        lead = () if batches is None else (batches,)
-        c = wide_c(7, (*lead, m, n), config.c_format) if config.c_format else None
-        bias = wide_bias(7, n) if config.bias else None
+        a, b, c, bias = wide_operands_of(7, self.shape, config)
         return fp4ref.run(
             *(a, b, c),
             bias=bias,
