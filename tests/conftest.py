@@ -10,7 +10,9 @@ from typing import Any
 import browser
 import pytest
 
-pytest.register_assert_rewrite("raw_bits", "wide_operands")
+pytest.register_assert_rewrite(
+    "mma_by_element", "oracle_problem", "raw_bits", "wide_operands"
+)
 
 
 @pytest.fixture

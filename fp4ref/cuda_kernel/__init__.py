@@ -7,9 +7,9 @@ instructions.
 """
 
 from fp4ref.cuda_kernel.build import KernelCode, kernel_code, packaged_configs
+from fp4ref.cuda_kernel.header import plan_header
 from fp4ref.cuda_kernel.on_sm import launch_ptx
 from fp4ref.cuda_kernel.parameters import parameter_block
-from fp4ref.cuda_kernel.plan_header import plan_header
 from fp4ref.cuda_kernel.sources import ENTRY, one_file
 
 __all__ = [

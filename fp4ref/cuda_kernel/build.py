@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
 
-from fp4ref.cuda_kernel.plan_header import constants, plan_header
+from fp4ref.cuda_kernel.header import constants, plan_header
 from fp4ref.cuda_kernel.sources import MAIN, kernel_root, one_file
 from fp4ref.device.compile import (
     INSTALL,

@@ -11,7 +11,7 @@ import re
 from functools import cache
 from pathlib import Path, PurePosixPath
 
-from fp4ref.cuda_kernel.plan_header import PLAN
+from fp4ref.cuda_kernel.header import PLAN
 from fp4ref.errors import InputError
 
 MAIN = "kernel/gemm/nvfp4_gemm.cu"

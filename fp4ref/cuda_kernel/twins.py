@@ -2,7 +2,8 @@
 
 Names agree: ``gemm.mma_warp:copy_scales`` is ``copy_scales`` in
 ``kernel/gemm/mma_warp.cuh``, and ``hardware.tcgen05:mma`` is ``tcgen05_mma`` in
-``kernel/hardware/tcgen05.cuh``. What the host does has no twin.
+``kernel/hardware/tcgen05.cuh``. A room may have one header: ``gemm.plan`` is
+``kernel/gemm/plan.cuh``. What the host does has no twin.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ _OTHER_NAMES = {
     "gemm.plan.values:Plan.stage_tx_bytes": "constexpr u32 STAGE_TX_BYTES",
     "gemm.plan.smem_map:SmemMap": "namespace smem_map",
     "gemm.plan.tmem_map:TmemMap": "namespace tmem_map",
+    "gemm.plan.tmem_map:TmemMap.of": "namespace tmem_map",
     "gemm.epilogue_warp:Epilogue.lane": "struct Epilogue",
     "gemm.shared_storage:SharedStorage.ring": "struct SharedStorage",
     "hardware.instr_descriptor:InstrDescriptor": "instr_descriptor_encode(",
@@ -57,15 +59,16 @@ def twin(emulator: str) -> Twin | None:
     path = module.replace(".", "/")
     if where == "hardware.tcgen05:InstrDescriptor":
         path = "hardware/instr_descriptor"
-    for suffix in (".cuh", ".cu"):
-        file = kernel_root() / f"kernel/{path}{suffix}"
+    room = path.rpartition("/")[0]
+    for name in (f"{path}.cuh", f"{path}.cu", f"{room}.cuh"):
+        file = kernel_root() / "kernel" / name
         if file.is_file():
             lines = file.read_text(encoding="utf-8").splitlines()
             span = _find(lines, module, where)
             if span is not None:
                 first, last = span
                 text = "\n".join(lines[first : last + 1])
-                return Twin(f"kernel/{path}{suffix}", first + 1, text)
+                return Twin(f"kernel/{name}", first + 1, text)
     return None
 
 

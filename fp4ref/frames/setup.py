@@ -12,15 +12,15 @@ from typing import Any
 
 from fp4ref.gemm import partition
 from fp4ref.gemm.config import SF_VEC_SIZE, TILE_K, TILE_M, GemmConfig
-from fp4ref.gemm.partition import GemmParams
-from fp4ref.gemm.pipeline import Ring
-from fp4ref.gemm.plan import Plan, plan
-from fp4ref.gemm.plan.descriptors import (
+from fp4ref.gemm.descriptors import (
     K_BLOCK_STEP,
     K_BLOCKS,
     SF_COLUMNS,
     operand_descriptor,
 )
+from fp4ref.gemm.partition import GemmParams
+from fp4ref.gemm.pipeline import Ring
+from fp4ref.gemm.plan import Plan, plan
 from fp4ref.gemm.plan.warps import WarpRole
 from fp4ref.gemm.shared_storage import SharedStorage
 from fp4ref.gemm.tile_scheduler import TileGrid, WorkTile

@@ -13,10 +13,10 @@ from fp4ref.errors import InputError
 from fp4ref.frames.setup import SETUP, Problem, Values, map_values, problem_of
 from fp4ref.gemm import partition
 from fp4ref.gemm.config import SF_VEC_SIZE, SUBTILE_N, TILE_K, TILE_M, GemmConfig
+from fp4ref.gemm.descriptors import K_BLOCKS
 from fp4ref.gemm.epilogue_warp import FIRST_EPILOGUE_WARP
 from fp4ref.gemm.pipeline import Consumer, PipelineState, Producer
 from fp4ref.gemm.plan import plan
-from fp4ref.gemm.plan.descriptors import K_BLOCKS
 from fp4ref.gemm.plan.warps import EPILOGUE_THREADS, WARP_THREADS, WarpRole
 from fp4ref.hardware import tmem
 from fp4ref.hardware.sm import Warp

@@ -1,4 +1,4 @@
-"""Part 1. config: what is asked of the kernel. It computes nothing.
+"""Part 1. config: the tile, and what is asked of the kernel. It computes nothing.
 
 `fp4ref.gemm.plan` says what is allowed, and deduces stage counts and memory maps.
 """

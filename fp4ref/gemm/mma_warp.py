@@ -11,8 +11,7 @@ from collections.abc import Generator
 from dataclasses import dataclass
 
 from fp4ref.gemm import cleanup
-from fp4ref.gemm.pipeline import Consumer, Producer, Stage
-from fp4ref.gemm.plan.descriptors import (
+from fp4ref.gemm.descriptors import (
     K_BLOCK_STEP,
     K_BLOCKS,
     SF_BLOCK_STEP,
@@ -20,6 +19,7 @@ from fp4ref.gemm.plan.descriptors import (
     operand_descriptor,
     scale_descriptor,
 )
+from fp4ref.gemm.pipeline import Consumer, Producer, Stage
 from fp4ref.gemm.plan.warps import EPILOGUE_THREADS, WARP_THREADS, NamedBarrierId
 from fp4ref.gemm.shared_storage import SharedStorage, init_barriers
 from fp4ref.gemm.tile_scheduler import WorkTile

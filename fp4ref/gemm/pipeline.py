@@ -19,8 +19,6 @@ from dataclasses import dataclass
 from types import TracebackType
 
 from fp4ref.errors import PipelineMisuse
-from fp4ref.gemm.plan.rings import RingSpec
-from fp4ref.gemm.plan.smem_map import SmemMap
 from fp4ref.hardware import mbarrier
 from fp4ref.hardware.sm import Blocked, Warp
 
@@ -42,19 +40,23 @@ class Ring:
     full: tuple[int, ...]
     empty: tuple[int, ...]
     full_count: int
-    empty_count: int = 0
+    empty_count: int
 
     @classmethod
-    def at(cls, spec: RingSpec, base: int, smem: SmemMap) -> Ring:
-        """Lay out the barriers of a row of the table, from the shared base."""
-        addresses = [
-            tuple(base + smem[part] + mbarrier.NBYTES * i for i in range(spec.stages))
-            for part, _ in spec.parts()
-        ]
-        counts = [arrivals.count for _, arrivals in spec.parts()]
-        if spec.empty is None:
-            return cls(spec.name, addresses[0], (), counts[0])
-        return cls(spec.name, addresses[0], addresses[1], counts[0], counts[1])
+    def at(
+        cls,
+        name: str,
+        full: int,
+        empty: int | None,
+        stages: int,
+        counts: tuple[int, int],
+    ) -> Ring:
+        """Lay out `stages` barriers of 8 bytes from each address."""
+        fulls = tuple(full + mbarrier.NBYTES * i for i in range(stages))
+        if empty is None:
+            return cls(name, fulls, (), *counts)
+        empties = tuple(empty + mbarrier.NBYTES * i for i in range(stages))
+        return cls(name, fulls, empties, *counts)
 
     @property
     def stages(self) -> int:

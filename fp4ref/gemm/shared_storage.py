@@ -43,7 +43,12 @@ class SharedStorage:
         becomes full by one arrive.expect_tx and its bytes, empty by one
         tcgen05.commit; an accumulator full by one commit, empty by 128 threads.
         """
-        return Ring.at(self.plan.ring(name), self.base, self.plan.smem)
+        spec = self.plan.ring(name)
+        at = [self.base + self.plan.smem[part] for part, _ in spec.parts()]
+        if spec.empty is None:
+            return Ring.at(name, at[0], None, spec.stages, (spec.full.count, 0))
+        counts = (spec.full.count, spec.empty.count)
+        return Ring.at(name, at[0], at[1], spec.stages, counts)
 
     def address(self, buffer: str, stage: int = 0) -> int:
         """Shared address of a stage of a buffer."""

@@ -26,9 +26,8 @@ from fp4ref.errors import InputError
 from fp4ref.evidence.statement import line
 from fp4ref.frames import FRAMES
 from fp4ref.gemm.config import TILE_K, TILE_M, GemmConfig
+from fp4ref.gemm.descriptors import K_BLOCKS, SF_COLUMNS
 from fp4ref.gemm.plan import plan
-from fp4ref.gemm.plan.descriptors import K_BLOCKS
-from fp4ref.hardware.tcgen05 import SF_ROWS
 from fp4ref.numerics import ScaleFormat
 from fp4ref.trace import Event, Range, Trace
 from fp4ref.trace.timeline import overlap, rows
@@ -293,28 +292,26 @@ def config_of(trace: Trace) -> GemmConfig | None:
 
 def memory_maps(config: GemmConfig) -> Header:
     """Say what lies where in shared memory and in TMEM."""
-    smem, stages = plan(config).smem, plan(config).mainloop_stages
-    parts: list[tuple[str, int, int, int]] = [
-        ("D", smem.d, config.d_stages, plan(config).d_subtile_nbytes),
-        ("C", smem.c, config.c_stages, plan(config).c_subtile_nbytes),
-        ("A", smem.a, stages, plan(config).a_nbytes),
-        ("B", smem.b, stages, plan(config).b_nbytes),
-        ("SFA", smem.sfa, stages, plan(config).sfa_nbytes),
-        ("SFB", smem.sfb, stages, plan(config).sfb_nbytes),
-    ]
-    n, tmem = config.tile_n, plan(config).tmem
-    sfa_columns = K_BLOCKS * TILE_M // SF_ROWS
-    sfb_columns = K_BLOCKS * plan(config).sf_rows_b // SF_ROWS
+    p = plan(config)
+    tiles = [b for b in p.buffers if b.name not in ("clc_response", "tmem_pointer")]
+    n, tmem = p.tile_n, p.tmem
+    sfa_columns = K_BLOCKS * SF_COLUMNS
+    sfb_columns = K_BLOCKS * p.sfb_columns
     return {
         "tile": [TILE_M, n, TILE_K],
         "smem": [
-            {"name": name, "stage": i, "offset": at + i * nbytes, "nbytes": nbytes}
-            for name, at, count, nbytes in parts
-            if nbytes
-            for i in range(count)
+            {
+                "name": b.label,
+                "stage": i,
+                "offset": p.smem[b.name] + i * b.nbytes,
+                "nbytes": b.nbytes,
+            }
+            for b in tiles
+            if b.nbytes
+            for i in range(b.stages)
         ],
-        "smem_end": smem.end,
-        "barriers_end": smem.d,
+        "smem_end": p.smem.end,
+        "barriers_end": p.smem["d_subtile"],
         "tmem": [
             *({"name": f"D {i}", "column": c, "columns": n, "kind": "accumulator"}
               for i, c in enumerate(tmem.accumulators)),

@@ -8,6 +8,7 @@
 #include "../hardware/tmem.cuh"
 #include "../layout/tmem_scales.cuh"
 #include "cleanup.cuh"
+#include "descriptors.cuh"
 #include "shared_storage.cuh"
 
 // The MMA warp's registers.

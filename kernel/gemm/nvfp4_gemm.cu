@@ -1,4 +1,4 @@
-// nvfp4_gemm: set up one CTA, start its eight warps, and launch the problem.
+// nvfp4_gemm: set up one CTA and start its warps, each in its role.
 //
 // Warp 0 issues MMAs, 1 schedules tiles, 2 loads A and B with their scales, 3 loads C, and 4
 // to 7 are the epilogue: CUTLASS's roles. 256 threads, cluster 1x1x1. The grid is the tile

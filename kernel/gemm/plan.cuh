@@ -1,6 +1,6 @@
-// Parts 1, 3 and 4. plan: the constants of one configuration.
+// Parts 1, 3 and 4. plan: what a kernel may be, and all that follows, with reasons.
 //
-// Written by fp4ref.cuda_kernel.plan_header from fp4ref.gemm.plan. This is
+// Written by fp4ref.cuda_kernel.header from fp4ref.gemm.plan. This is
 // the plan of GemmConfig(); the plan of what is compiled takes its place.
 #pragma once
 #include "pipeline.cuh"
@@ -46,8 +46,6 @@ constexpr u32 STAGE_TX_BYTES = 36864;
 constexpr u32 C_SUBTILE_NBYTES = 0;
 // 128 x 32 elements of f32.
 constexpr u32 D_SUBTILE_NBYTES = 16384;
-// the threads of every role that asks for tiles.
-constexpr u32 CLC_CONSUMERS = 224;
 // 4 for each 128 of 128 rows and each K=64 block.
 constexpr u32 SFB_COLUMNS = 4;
 
@@ -84,8 +82,7 @@ namespace tmem_map {
 constexpr u32 SFA = 256;
 constexpr u32 SFB = 272;
 constexpr u32 BUFFER = 32;  // columns of one scale buffer
-constexpr u32 END = 320;
-static_assert(END <= 512, "TMEM has 512 columns");
+static_assert(SFA + SCALE_BUFFERS * BUFFER <= 512, "TMEM has 512 columns");
 }  // namespace tmem_map
 
 // The rings of barriers, by name.

@@ -6,12 +6,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from ptx_cases import Case, needs_nvrtc
+from gemm_cases import Case
+from ptx_cases import needs_nvrtc
 
 import fp4ref
 from fp4ref.cuda_kernel import KernelCode, on_sm, plan_header
 from fp4ref.cuda_kernel.build import ARCH, normalised
-from fp4ref.cuda_kernel.plan_header import PLAN
+from fp4ref.cuda_kernel.header import PLAN
 from fp4ref.cuda_kernel.sources import MAIN, expand, kernel_root, one_file
 from fp4ref.device.compile import compile_cuda
 from fp4ref.gemm.config import GemmConfig

@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from ptx_cases import CASES, CONFIGS, Case, case_params, needs_nvrtc
+from gemm_cases import CONFIG_CASES, CONFIGS, Case
+from ptx_cases import case_params, needs_nvrtc
 from raw_bits import assert_bits_equal
 
 import fp4ref
-from fp4ref import GemmConfig
+from fp4ref import GemmConfig, plan
 from fp4ref.errors import InputError
 
 
@@ -67,10 +68,10 @@ def test_fifty_seeds_change_nothing(case: Case, rotating_seed: int) -> None:
 
 
 def test_the_cases_cover_every_setting() -> None:
-    assert len(CASES) >= 40
-    assert {c.sms for c in CASES} == {1, 2, 3, 4}
-    assert {c.schedule for c in CASES} == {"eager", "late", "seed"}
-    assert {c.scale_format.name for c in CASES} == {"UE4M3", "UE8M0"}
+    assert len(CONFIG_CASES) >= 40
+    assert {c.sms for c in CONFIG_CASES} == {1, 2, 3, 4}
+    assert {c.schedule for c in CONFIG_CASES} == {"eager", "late", "seed"}
+    assert {c.scale_format.name for c in CONFIG_CASES} == {"UE4M3", "UE8M0"}
     configs = [GemmConfig(**config) for config in CONFIGS]
     wanted: dict[str, set[Any]] = {
         "d_format": {"f32", "bf16", "f16", "nvfp4"},
@@ -81,10 +82,10 @@ def test_the_cases_cover_every_setting() -> None:
         "tile_n": {64, 128},
         "scale_buffers": {1, 2},
         "bias": {False, True},
-        "loads_c": {False, True},
     }
     for name, values in wanted.items():
         assert {getattr(config, name) for config in configs} == values, name
+    assert {plan(config).loads_c for config in configs} == {False, True}
 
 
 def test_chosen_tiles_and_progress() -> None:

@@ -29,6 +29,7 @@ from fp4ref.frames import (
     show,
 )
 from fp4ref.gemm.config import GemmConfig
+from fp4ref.gemm.plan.why import Deduced
 from fp4ref.hardware.sm import Warp
 from fp4ref.lessons.errata import ERRATA
 from fp4ref.trace import Trace
@@ -137,7 +138,7 @@ def test_the_kernel_twin_exists_and_has_the_same_stem(entry: Frame) -> None:
         return
     assert (ROOT / entry.kernel).is_file()
     if module != "fp4ref.gemm.nvfp4_gemm":
-        assert Path(entry.kernel).stem == module.rsplit(".", 1)[-1]
+        assert Path(entry.kernel).stem in module.split(".")
 
 
 def test_an_unknown_frame_is_refused_with_near_ids() -> None:
@@ -207,7 +208,7 @@ def test_docstrings_are_read_right() -> None:
 @pytest.mark.parametrize("entry", FRAMES.values(), ids=list(FRAMES))
 def test_a_frame_resolves_to_a_function_that_knows_it(entry: Frame) -> None:
     found = resolve(entry)
-    assert callable(found) or isinstance(found, property)
+    assert callable(found) or isinstance(found, (property, Deduced))
     module = import_module(entry.emulator.split(":")[0])
     doc = found.__doc__ or ""
     assert names(doc, entry.id) or entry.part in part_of(module)

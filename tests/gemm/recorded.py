@@ -1,7 +1,8 @@
 """recorded: what sixty runs gave once, to show that a change of the house changes none.
 
 A digest covers D, SFD, the counts, the advisories and every event: all fields but the
-source lines, the outer frames (a function may be split) and what a record did not have.
+source lines, the outer frames (a function may be split), what a record did not have,
+and where in memory the compiler put the constants.
 ``python tests/gemm/recorded.py`` writes the file anew; do so only when a result is
 meant to change, and say so in the commit.
 """
@@ -18,12 +19,14 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from wide_operands import UE8M0, wide_bias, wide_c, wide_pair
+from gemm_cases import wide_operands_of
+from wide_operands import UE8M0
 
 import fp4ref
 from fp4ref import GemmConfig
 from fp4ref.cuda_kernel.build import nvrtc_version
 from fp4ref.errors import Fp4refError
+from fp4ref.trace import Event
 
 FILE = Path(__file__).parents[1] / "data/recorded_runs.json"
 PTX_EVERY = 3
@@ -68,12 +71,8 @@ class Case:
 
     def run(self, backend: Any) -> fp4ref.Run:
         """Run it."""
-        m, n, k, batches = self.shape
         config = GemmConfig(**self.config)
-        a, b = wide_pair(7, m, n, k, batches)
-        lead = () if batches is None else (batches,)
-        c = wide_c(7, (*lead, m, n), config.c_format) if config.c_format else None
-        bias = wide_bias(7, n) if config.bias else None
+        a, b, c, bias = wide_operands_of(7, self.shape, config)
         return fp4ref.run(
             *(a, b, c),
             bias=bias,
@@ -97,19 +96,29 @@ CASES = [
 ]
 
 
+def is_constant(event: Event) -> bool:
+    """Whether it reads what the compiler placed, by the order of declarations."""
+    return event.operation == "ld.const"
+
+
 def lines_of(run: fp4ref.Run) -> Iterator[str]:
     """Write a run as lines of text."""
     for array in (run.d, run.sfd, run.written):
         yield "none" if array is None else hashlib.sha256(array.tobytes()).hexdigest()
     yield json.dumps([dict(run.stats), dict(run.advisories)], sort_keys=True)
     assert run.trace is not None
+    constants = [w.start for e in run.trace for w in e.reads if is_constant(e)]
+    first = min(constants, default=0)
     for e, deltas in zip(run.trace, run.trace.deltas, strict=True):
         data = hashlib.sha256(b"".join(d.tobytes() for d in deltas)).hexdigest()
         yield repr(
             (
                 *(e.step, e.sm, e.cta, e.agent, e.operation, e.kind, e.issued),
                 sorted(e.operands.items(), key=lambda item: item[0]),
-                *(tuple(map(tuple, e.reads)), tuple(map(tuple, e.writes))),
+                tuple(
+                    (w.space, w.start - first * is_constant(e), *w[2:]) for w in e.reads
+                ),
+                tuple(map(tuple, e.writes)),
                 *(tuple(map(tuple, e.barrier)), e.frames[-1:], data),
             )
         )
@@ -133,7 +142,7 @@ REFUSED: list[dict[str, Any]] = [
 def message(config: dict[str, Any]) -> str:
     """Say with what a configuration is refused."""
     try:
-        GemmConfig(**config)
+        fp4ref.plan(GemmConfig(**config))
     except Fp4refError as error:
         return str(error)
     return ""

@@ -10,8 +10,8 @@ import pytest
 
 from fp4ref import GemmConfig, ScaleFormat
 from fp4ref.errors import ConfigError, InputError
+from fp4ref.gemm.descriptors import operand_descriptor, scale_descriptor
 from fp4ref.gemm.plan import plan
-from fp4ref.gemm.plan.descriptors import operand_descriptor, scale_descriptor
 from fp4ref.lessons.record import compiled
 
 SMEM_NBYTES = 232_448

@@ -25,10 +25,10 @@ from fp4ref.gemm import (
     mma_warp,
     partition,
     producer_warp,
-    shared_storage,
 )
 from fp4ref.gemm.config import GemmConfig
 from fp4ref.gemm.pipeline import Producer, Ring
+from fp4ref.gemm.plan import Plan, rings
 from fp4ref.gemm.plan.tmem_map import TmemMap
 from fp4ref.gemm.tile_scheduler import TileGrid
 from fp4ref.hardware import mbarrier, tma
@@ -307,8 +307,8 @@ def sfa_atom_as_tile_index(patch: pytest.MonkeyPatch) -> None:
 def sfb_in_other_columns(patch: pytest.MonkeyPatch) -> None:
     right = TmemMap.of
 
-    def shifted(config: GemmConfig) -> TmemMap:
-        found = right(config)
+    def shifted(*asked: Any) -> TmemMap:
+        found = right(*asked)
         return replace(found, sfb=tuple(column + 64 for column in found.sfb))
 
     patch.setattr(TmemMap, "of", shifted)
@@ -326,7 +326,7 @@ def commits_to_another_stage(patch: pytest.MonkeyPatch) -> None:
 
 def one_arrival_for_each_warp(patch: pytest.MonkeyPatch) -> None:
     right = epilogue_warp.arrive_on_empty
-    patch.setattr(shared_storage, "EPILOGUE_THREADS", 4)
+    patch.setattr(rings, "EPILOGUE_THREADS", 4)
     patch.setattr(epilogue_warp, "arrive_on_empty", lambda count: right(count // 32))
 
 
@@ -335,8 +335,8 @@ def half_a_k_block(patch: pytest.MonkeyPatch) -> None:
 
 
 def negated_a(patch: pytest.MonkeyPatch) -> None:
-    right = GemmConfig.idesc
-    patch.setattr(GemmConfig, "idesc", lambda self, form: right(self, form) | 1 << 13)
+    right = Plan.idesc
+    patch.setattr(Plan, "idesc", lambda self, form: right(self, form) | 1 << 13)
 
 
 def subtiles_stored_from_the_right(patch: pytest.MonkeyPatch) -> None:
@@ -404,8 +404,8 @@ def arrives_instead_of_a_commit(patch: pytest.MonkeyPatch) -> None:
 
 
 def more_bytes_expected_than_come(patch: pytest.MonkeyPatch) -> None:
-    right = GemmConfig.stage_tx_bytes.fget  # type: ignore[attr-defined]
-    patch.setattr(GemmConfig, "stage_tx_bytes", property(lambda self: right(self) + 16))
+    right = Plan.stage_tx_bytes.compute
+    patch.setattr(Plan, "stage_tx_bytes", property(lambda self: right(self) + 16))
 
 
 def no_fence_before_the_release(patch: pytest.MonkeyPatch) -> None:

@@ -150,13 +150,13 @@ def test_every_statement_is_whole(shown: Walk) -> None:
 def test_statements_of_many_lines_are_joined() -> None:
     """Every simple statement of the kernel means the same when it is joined."""
     joined = 0
-    for path in (PACKAGE / "gemm").glob("*.py"):
+    for path in (PACKAGE / "gemm").rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             simple = isinstance(node, ast.stmt) and not hasattr(node, "body")
             if not simple or node.lineno == node.end_lineno:
                 continue
             for number in (node.lineno, node.end_lineno):
-                text = line(f"fp4ref/gemm/{path.name}:{number}").text
+                text = line(f"{path.relative_to(PACKAGE.parent)}:{number}").text
                 if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
                     continue  # a docstring
                 assert ast.dump(ast.parse(text).body[0]) == ast.dump(node), text

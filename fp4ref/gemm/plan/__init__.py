@@ -1,13 +1,11 @@
-"""plan: what a configuration may be, and everything that follows from it, with reasons.
+"""Parts 1, 3 and 4. plan: what a kernel may be, and all that follows, with reasons.
 
 `rules` says what is allowed; `values` deduces each number once. `warps`, `rings` and
 `smem_map` hold the tables of roles, barriers and buffers, `tmem_map` the columns,
-`descriptors` what the tensor core is given.
+and `why` is how a value says its reason.
 """
 
 from __future__ import annotations
-
-from functools import lru_cache
 
 from fp4ref.gemm.config import GemmConfig
 from fp4ref.gemm.plan.rules import check
@@ -30,12 +28,6 @@ def plan(config: GemmConfig | None = None) -> Plan:
     """
     config = GemmConfig() if config is None else config
     check(config)
-    return _planned(config)
-
-
-@lru_cache(maxsize=256)
-def _planned(config: GemmConfig) -> Plan:
-    """Deduce once; `config` is known to be allowed, so it can be hashed."""
     return Plan(config)
 
 

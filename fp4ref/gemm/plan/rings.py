@@ -48,6 +48,7 @@ class RingSpec:
         Whether this configuration initialises it. Its memory is kept in any case.
     turn
         Rings are initialised in the order of their turns, then in the table's.
+        Frame 1.4.
     """
 
     name: str

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fp4ref.gemm.config import TILE_M, GemmConfig
-from fp4ref.gemm.plan.descriptors import K_BLOCKS
+from fp4ref.gemm.descriptors import K_BLOCKS
 from fp4ref.hardware.tcgen05 import SF_ROWS
 
 

@@ -16,7 +16,7 @@ from fp4ref.gemm.config import (
     TILE_M,
     GemmConfig,
 )
-from fp4ref.gemm.plan.descriptors import SF_COLUMNS
+from fp4ref.gemm.descriptors import SF_COLUMNS
 from fp4ref.gemm.plan.rings import RingSpec, rings
 from fp4ref.gemm.plan.smem_map import Buffer, SmemMap
 from fp4ref.gemm.plan.tmem_map import TmemMap

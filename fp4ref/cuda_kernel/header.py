@@ -1,4 +1,4 @@
-"""plan_header: ``plan.cuh``, the constants of one configuration, written from its plan.
+"""header: ``plan.cuh``, the constants of one configuration, written from its plan.
 
 The kernel derives no number again. The header in ``kernel/gemm`` is the one of
 ``GemmConfig()``, to be read; what is compiled gets the header of its configuration.
@@ -11,6 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from fp4ref.gemm import plan as plan_room
 from fp4ref.gemm.config import GemmConfig
 from fp4ref.gemm.plan import Plan, plan
 from fp4ref.gemm.plan.rings import Arrivals, RingSpec
@@ -44,9 +45,9 @@ def constants(config: GemmConfig) -> list[str]:
 
 
 def _head() -> Iterator[str]:
-    yield "// Parts 1, 3 and 4. plan: the constants of one configuration."
+    yield f"// {(plan_room.__doc__ or '').splitlines()[0]}"
     yield "//"
-    yield "// Written by fp4ref.cuda_kernel.plan_header from fp4ref.gemm.plan. This is"
+    yield "// Written by fp4ref.cuda_kernel.header from fp4ref.gemm.plan. This is"
     yield "// the plan of GemmConfig(); the plan of what is compiled takes its place."
     yield "#pragma once"
     yield '#include "pipeline.cuh"'
@@ -84,8 +85,7 @@ def _asked(p: Plan) -> Iterator[str]:
 
 _NUMBERS = (
     *("tile_n", "mainloop_stages", "a_nbytes", "b_nbytes", "sfa_nbytes", "sfb_nbytes"),
-    *("stage_tx_bytes", "c_subtile_nbytes", "d_subtile_nbytes", "clc_consumers"),
-    "sfb_columns",
+    *("stage_tx_bytes", "c_subtile_nbytes", "d_subtile_nbytes", "sfb_columns"),
 )
 
 
@@ -118,8 +118,7 @@ def _maps(p: Plan) -> Iterator[str]:
     yield _number("SFB", p.tmem.sfb[0])
     columns = (p.tmem.end - p.tmem.sfa[0]) // p.config.scale_buffers
     yield f"{_number('BUFFER', columns)}  // columns of one scale buffer"
-    yield _number("END", p.tmem.end)
-    yield 'static_assert(END <= 512, "TMEM has 512 columns");'
+    yield 'static_assert(SFA + SCALE_BUFFERS * BUFFER <= 512, "TMEM has 512 columns");'
     yield "}  // namespace tmem_map"
     yield ""
 

@@ -1,0 +1,50 @@
+// Part 3. descriptors: matrix descriptors of a stage, and the steps of its K blocks.
+#pragma once
+#include "../hardware/smem.cuh"
+#include "config.cuh"
+
+constexpr u32 K_BLOCKS = TILE_K / MMA_K;
+constexpr u32 SFA_COLUMNS = 4;  // TMEM columns of the scales of 128 rows and one K=64 block
+
+constexpr u32 SWIZZLE_NONE = 0, SWIZZLE_128B = 2;  // codes of the matrix descriptor
+
+// Matrix descriptor of an A or B stage: K-major, 128-byte swizzle, 8 rows 1024 bytes apart.
+__device__ __forceinline__ constexpr u64 operand_descriptor(u32 address) {
+    return smem_descriptor(address, 16, 1024, SWIZZLE_128B);
+}
+
+// Matrix descriptor of a scale atom for tcgen05.cp: rows of 16 bytes.
+__device__ __forceinline__ constexpr u64 scale_descriptor(u32 address) {
+    return smem_descriptor(address, 16, 128, SWIZZLE_NONE);
+}
+
+constexpr u32 K_BLOCK_STEP = MMA_K / 2 >> 4;  // 32 bytes of an operand row
+constexpr u32 SF_BLOCK_STEP = 512 >> 4;       // one scale atom
+
+// Matrix descriptors of one mainloop stage, one for each K=64 block.
+struct alignas(16) StageDescriptors {
+    u64 a[K_BLOCKS], b[K_BLOCKS], sfa[K_BLOCKS], sfb[K_BLOCKS];
+};
+
+struct Descriptors {
+    StageDescriptors stages[MAINLOOP_STAGES];
+};
+
+__device__ constexpr Descriptors all_descriptors() {
+    Descriptors all = {};
+    for (u32 i = 0; i < MAINLOOP_STAGES; ++i) {
+        for (u32 k_block = 0; k_block < K_BLOCKS; ++k_block) {
+            const u32 k = k_block * K_BLOCK_STEP, sf = k_block * SF_BLOCK_STEP;
+            const u32 base = smem_map::BASE;
+            StageDescriptors& stage = all.stages[i];
+            stage.a[k_block] = operand_descriptor(base + smem_map::A + i * A_NBYTES) + k;
+            stage.b[k_block] = operand_descriptor(base + smem_map::B + i * B_NBYTES) + k;
+            stage.sfa[k_block] = scale_descriptor(base + smem_map::SFA + i * SFA_NBYTES) + sf;
+            stage.sfb[k_block] = scale_descriptor(base + smem_map::SFB + i * SFB_NBYTES) + sf;
+        }
+    }
+    return all;
+}
+
+// A constant load brings a descriptor in one instruction; building it takes two.
+__constant__ constexpr Descriptors DESCRIPTORS = all_descriptors();

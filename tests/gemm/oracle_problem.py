@@ -1,0 +1,49 @@
+"""oracle_problem: a case with the D and SFD that the oracle demands."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from gemm_cases import Case
+from raw_bits import assert_bits_equal
+
+import fp4ref
+from fp4ref import BlockScaled, GemmConfig
+from fp4ref.evidence.oracle import Expected, expected
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Operands of a case, and the D and SFD that the oracle demands."""
+
+    case: Case
+    a: BlockScaled
+    b: BlockScaled
+    c: Any
+    bias: Any
+    config: GemmConfig
+    wanted: Expected
+
+    @classmethod
+    def of(cls, case: Case, seed: int = 0) -> Problem:
+        config, operands = GemmConfig(**case.config), case.operands(seed)
+        return cls(case, *operands, config, expected(*operands, config))
+
+    def run(self, seed: int, **options: Any) -> fp4ref.Run:
+        """Run it; `seed` serves the cases with a seeded schedule."""
+        return fp4ref.run(
+            *(self.a, self.b, self.c),
+            bias=self.bias,
+            config=self.config,
+            **self.case.settings(seed) | {"trace": False} | options,
+        )
+
+    def check(self, seed: int, **options: Any) -> None:
+        """Run it and compare every bit."""
+        run = self.run(seed, **options)
+        assert run.written.all()
+        assert_bits_equal(run.d, self.wanted.d)
+        assert (run.sfd is None) == (self.wanted.sfd is None)
+        if run.sfd is not None and self.wanted.sfd is not None:
+            assert_bits_equal(run.sfd, self.wanted.sfd)
