@@ -17,7 +17,7 @@ from fp4ref.device.driver import DeviceError, find_gpu
 from fp4ref.device.launch import Call, MapOf, Module, Pointer, Struct
 from fp4ref.gemm.config import CTA_THREADS
 from fp4ref.gemm.nvfp4_gemm import GemmProblem
-from fp4ref.hardware.gmem import GlobalMemory
+from fp4ref.hardware.global_memory import GlobalMemory
 from fp4ref.hardware.tensor_map import TensorMap
 from fp4ref.numerics import ScaleFormat
 

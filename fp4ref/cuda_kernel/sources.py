@@ -15,7 +15,7 @@ import numpy as np
 
 from fp4ref.errors import InputError
 from fp4ref.gemm.config import GemmConfig
-from fp4ref.hardware.smem import BASE as SMEM_BASE
+from fp4ref.hardware.shared_memory import BASE as SMEM_BASE
 from fp4ref.numerics import ScaleFormat
 
 MAIN = "kernel/gemm/nvfp4_gemm.cu"

@@ -31,11 +31,11 @@ from fp4ref.gemm.producer_warp import producer_warp
 from fp4ref.gemm.shared_storage import SharedStorage, init_barriers
 from fp4ref.gemm.tile_scheduler import TileGrid, scheduler_warp
 from fp4ref.hardware.machine import Machine
-from fp4ref.hardware.sm import Body, Cta, Dim3, Role, Warp
+from fp4ref.hardware.sm import Body, Cta, Role, Warp
 from fp4ref.layout import sf_nbytes
 from fp4ref.numerics import unpack_e2m1
 from fp4ref.tensors.block_scaled import BlockScaled
-from fp4ref.trace import Bytes
+from fp4ref.trace import Bytes, Dim3
 
 K_MULTIPLE = 32
 

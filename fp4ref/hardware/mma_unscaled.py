@@ -7,13 +7,13 @@ the instruction descriptor and the arithmetic. One instruction takes 32 bytes al
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
+from numpy.typing import NDArray
 
 from fp4ref.errors import NotModelled
 from fp4ref.hardware.advisory import Advisory
 from fp4ref.hardware.instr_descriptor import UnscaledInstrDescriptor, UnscaledKind
+from fp4ref.hardware.sm import Warp
 from fp4ref.hardware.smem import SmemDescriptor
 from fp4ref.hardware.tcgen05 import (
     accumulator,
@@ -24,11 +24,6 @@ from fp4ref.hardware.tcgen05 import (
 )
 from fp4ref.numerics import ElementFormat, matmul_unscaled
 from fp4ref.trace import Bytes
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from fp4ref.hardware.sm import Warp
 
 ROW_NBYTES = 32
 """Bytes of one row that one instruction reads."""
@@ -94,8 +89,7 @@ def mma(
         )
         warp.tmem.write(d, result.view(np.uint8))
 
-    op = warp.machine.issue(
-        warp,
+    op = warp.issue(
         "tcgen05.mma",
         {
             "d_tmem": d_tmem,

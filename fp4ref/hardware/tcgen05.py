@@ -11,7 +11,7 @@ memory model.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,18 +24,16 @@ from fp4ref.errors import (
 )
 from fp4ref.hardware.advisory import Advisory
 from fp4ref.hardware.cluster import multicast_targets
+from fp4ref.hardware.in_flight import AsyncOp
 from fp4ref.hardware.instr_descriptor import MMA_M as MMA_M
 from fp4ref.hardware.instr_descriptor import SHAPE_MASK
 from fp4ref.hardware.instr_descriptor import InstrDescriptor as InstrDescriptor
+from fp4ref.hardware.sm import Warp
 from fp4ref.hardware.smem import SmemDescriptor
 from fp4ref.hardware.tmem import LANES, SF_ID_MASK, lane_column
 from fp4ref.layout import SwizzleMode
 from fp4ref.numerics import ScaleFormat, mma_block_scaled, unpack_e2m1
 from fp4ref.trace import Bytes, Range
-
-if TYPE_CHECKING:
-    from fp4ref.hardware.machine import AsyncOp
-    from fp4ref.hardware.sm import Warp
 
 MMA_K = 64
 ROW_NBYTES = MMA_K // 2
@@ -151,8 +149,7 @@ def cp(
         rows = read_tile(warp, desc, source, SF_ROWS, 16)
         warp.tmem.write(target, np.tile(rows, (4, 1)))
 
-    op = warp.machine.issue(
-        warp,
+    op = warp.issue(
         "tcgen05.cp",
         {"taddr": taddr, "s_desc": s_desc, "shape": shape, "nbytes": CP_NBYTES},
         land,
@@ -232,8 +229,7 @@ def mma(
         )
         warp.tmem.write(d, result.view(np.uint8))
 
-    op = warp.machine.issue(
-        warp,
+    op = warp.issue(
         "tcgen05.mma",
         {
             "d_tmem": d_tmem,
@@ -274,8 +270,8 @@ def commit(
     operands = {"mbar": mbar, "count": 1}
     if cta_mask is not None:
         operands["cta_mask"] = cta_mask
-    op = warp.machine.issue(
-        warp, "tcgen05.commit", operands, land, unit="tcgen05", after=_in_flight(warp)
+    op = warp.issue(
+        "tcgen05.commit", operands, land, unit="tcgen05", after=_in_flight(warp)
     )
     warp.tcgen05_queue.append(op)
 

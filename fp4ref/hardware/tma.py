@@ -15,20 +15,17 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
 from math import prod
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fp4ref.errors import ClusterFault, HardwareFault, MisalignedAddress, NotModelled
 from fp4ref.hardware.cluster import multicast_targets
+from fp4ref.hardware.in_flight import AsyncOp
+from fp4ref.hardware.sm import Blocked, Warp
 from fp4ref.hardware.tensor_map import DataType, TensorMap
 from fp4ref.layout import SwizzleMode
 from fp4ref.trace import Bytes, Range
-
-if TYPE_CHECKING:
-    from fp4ref.hardware.machine import AsyncOp
-    from fp4ref.hardware.sm import Blocked, Warp
 
 SMEM_ALIGNMENT = 128
 
@@ -238,8 +235,7 @@ def load(
     operands = _operands(warp, tensor_map, coords, dst) | {"mbar": mbar}
     if cta_mask is not None:
         operands["cta_mask"] = cta_mask
-    warp.machine.issue(
-        warp,
+    warp.issue(
         f"cp.async.bulk.tensor.{tensor_map.rank}d.load",
         operands,
         land,
@@ -292,8 +288,7 @@ def store(warp: Warp, tensor_map: TensorMap, coords: Sequence[int], src: int) ->
             warp.machine.gmem.write(where, tile[rows, row_bytes])
 
     operands = _operands(warp, tensor_map, coords, src)
-    read = warp.machine.issue(
-        warp,
+    read = warp.issue(
         f"cp.async.bulk.tensor.{tensor_map.rank}d.store",
         operands,
         land_read,
@@ -301,8 +296,7 @@ def store(warp: Warp, tensor_map: TensorMap, coords: Sequence[int], src: int) ->
         reads=[where_smem],
         survives_exit=True,
     )
-    write = warp.machine.issue(
-        warp,
+    write = warp.issue(
         read.operation,
         operands,
         land_write,

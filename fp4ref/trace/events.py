@@ -10,6 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 Bytes = NDArray[np.uint8]
+Dim3 = tuple[int, int, int]
+"""Coordinates or extents in a grid, x first, as CUDA's ``dim3``."""
+
 Kind = Literal["sync", "issue", "land", "note"]
 
 
@@ -99,7 +102,7 @@ class Event:
 
     step: int
     sm: int
-    cta: tuple[int, int, int]
+    cta: Dim3
     agent: str
     operation: str
     kind: Kind

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from fp4ref.arguments import require_integer
 from fp4ref.errors import TraceError
-from fp4ref.trace.events import Barrier, Bytes, Event, Range
+from fp4ref.trace.events import Barrier, Bytes, Dim3, Event, Range
 from fp4ref.trace.file import FORMAT_VERSION, read_parts, write_parts
 from fp4ref.trace.perfetto import to_perfetto
 
@@ -90,7 +90,7 @@ class Trace:
         frame: str | None = None,
         agent: str | None = None,
         operation: str | None = None,
-        cta: tuple[int, int, int] | None = None,
+        cta: Dim3 | None = None,
     ) -> list[Event]:
         """Events that match every given field; `operation` matches by prefix."""
         return [

@@ -17,7 +17,7 @@ from on_lanes import machine
 
 from fp4ref.errors import Fp4refError
 from fp4ref.hardware import mbarrier, smem, tcgen05, tmem
-from fp4ref.hardware.machine import Ordering
+from fp4ref.hardware.machine_state import Ordering
 from fp4ref.layout import SwizzleMode
 from fp4ref.numerics import ScaleFormat, matmul_block_scaled, pack_e2m1
 from fp4ref.ptx import Program, UndefinedRegister, launch, parse

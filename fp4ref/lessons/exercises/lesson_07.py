@@ -15,7 +15,7 @@ import fp4ref
 from fp4ref import frames
 from fp4ref.gemm.config import K_BLOCKS, TILE_K, TILE_M, GemmConfig
 from fp4ref.gemm.pipeline import PipelineState
-from fp4ref.hardware.mbarrier import MbarrierState
+from fp4ref.hardware.mbarrier_unit import MbarrierState
 from fp4ref.hardware.tcgen05 import MMA_K
 from fp4ref.lessons.exercise import exercise
 from fp4ref.trace import Event
