@@ -28,6 +28,8 @@ class AsyncOp:
         Trace agent of the landing: ``"tma"``, ``"tcgen05"``, ``"clc"``, ``"tmem"``.
     after
         Operations that land first.
+    issued, landed_at
+        Steps of its events in the trace; -1 untraced.
     survives_exit
         Whether the operation may outlive its CTA's warps (bulk stores do).
     """
@@ -48,6 +50,7 @@ class AsyncOp:
     kernel_source: str
     issued: int
     landed: bool = False
+    landed_at: int = -1
 
     @property
     def statement(self) -> str:

@@ -105,10 +105,11 @@ class MachineState:
             op.land()
         finally:
             self.agent, self._landing = outer_agent, outer_landing
+        after = sorted(before.landed_at for before in op.after)
         op.finish()
         self.in_flight.remove(op)
         if self.recorder:
-            self.recorder.end(
+            event = self.recorder.end(
                 op.sm,
                 op.ctaid,
                 op.unit,
@@ -119,7 +120,9 @@ class MachineState:
                 source=op.source,
                 kernel_source=op.kernel_source,
                 issued=op.issued,
+                after=after,
             )
+            op.landed_at = event.step
 
     def land_now(self, op: AsyncOp) -> None:
         """Land an operation that something needs at once, and all before it."""

@@ -113,10 +113,11 @@ class Warp:
         *,
         kind: Kind = "sync",
         since: int = -1,
+        after: Sequence[int] = (),
     ) -> int:
         """Tell the trace what was done; returns the event's step, or -1 untraced.
 
-        `since` is the step at which a wait began.
+        `since` is the step at which a wait began, `after` is `Event.after`.
         """
         recorder = self.machine.recorder
         if recorder is None:
@@ -132,6 +133,7 @@ class Warp:
             source=self._source,
             kernel_source=self.kernel_source,
             issued=since,
+            after=after,
         )
         return event.step
 
@@ -160,7 +162,8 @@ class Warp:
         waiting = [op for op in after if not op.landed]
         self.machine.check_conflicts(self.who, operation, reads, writes, waiting)
         if part_of is None:
-            step = self.record(operation, operands, kind="issue")
+            first = sorted({op.issued for op in waiting})
+            step = self.record(operation, operands, kind="issue", after=first)
             self.machine.count(operation)
         else:
             step = part_of.issued

@@ -61,6 +61,7 @@ class Recorder:
         source: str = "",
         kernel_source: str = "",
         issued: int = -1,
+        after: Sequence[int] = (),
     ) -> Event:
         """Close the event: give it the accesses noted since the last one."""
         event = Event(
@@ -78,6 +79,7 @@ class Recorder:
             source,
             kernel_source,
             issued,
+            tuple(after),
         )
         self.trace.events.append(event)
         self.trace.deltas.append(tuple(self._deltas))
