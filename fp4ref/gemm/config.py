@@ -15,9 +15,10 @@ from typing import Any, Literal
 import numpy as np
 
 from fp4ref.errors import ConfigError
+from fp4ref.hardware.mma_operands import SF_ROWS
 from fp4ref.hardware.shared_memory import NBYTES as SMEM_NBYTES
 from fp4ref.hardware.smem import SmemDescriptor
-from fp4ref.hardware.tcgen05 import CP_NBYTES, MMA_K, SF_ROWS, InstrDescriptor
+from fp4ref.hardware.tcgen05 import CP_NBYTES, MMA_K, InstrDescriptor
 from fp4ref.hardware.tensor_map import DataType
 from fp4ref.hardware.tmem import COLUMNS
 from fp4ref.layout import SwizzleMode

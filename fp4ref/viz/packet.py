@@ -26,7 +26,7 @@ from fp4ref.errors import InputError
 from fp4ref.evidence.statement import line
 from fp4ref.frames import FRAMES
 from fp4ref.gemm.config import K_BLOCKS, TILE_K, TILE_M, GemmConfig
-from fp4ref.hardware.tcgen05 import SF_ROWS
+from fp4ref.hardware.mma_operands import SF_ROWS
 from fp4ref.numerics import ScaleFormat
 from fp4ref.trace import Event, Range, Trace
 from fp4ref.trace.timeline import overlap, rows

@@ -143,12 +143,12 @@ def _odd_calls(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def _scales(change: Callable[[U8], U8]) -> Callable[[pytest.MonkeyPatch], None]:
     def patch(monkeypatch: pytest.MonkeyPatch) -> None:
-        right = tcgen05._read_scales
+        right = tcgen05.read_scales
 
         def wrong(*args: Any, **kwargs: Any) -> U8:
             return change(right(*args, **kwargs))
 
-        monkeypatch.setattr(tcgen05, "_read_scales", wrong)
+        monkeypatch.setattr(tcgen05, "read_scales", wrong)
 
     return patch
 
