@@ -10,6 +10,7 @@ layers, and each knows only those before it:
 - `sm`: CTAs and warps; a warp issues;
 - `machine`: launches grids (checked by `grid`) and steps their warps;
 - operations, one module for each unit: `gmem`, `smem`, `mbarrier`, `named_barrier`,
-  `tma` (with `tensor_map`), `cp_async`, `tmem`, `tcgen05` (with `mma_unscaled` and
-  `instr_descriptor`), `clc`, `cluster`.
+  `tma` (with `tensor_map` and `tma_box`), `cp_async`, `tmem`, `tcgen05` and
+  `mma_unscaled` (with `instr_descriptor`, `mma_operands` and `tcgen05_issue`), `clc`,
+  `cluster`.
 """

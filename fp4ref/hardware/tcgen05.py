@@ -7,6 +7,7 @@ descriptors, idesc and TMEM addresses (`mma_operands`). What comes after what is
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -146,23 +147,6 @@ def mma(
     _check_apart(warp, d.where, sfa, sfb, i.n)
     a = Tile.of(warp, a_smem, i.m, ROW_NBYTES)
     b = Tile.of(warp, b_smem, i.n, ROW_NBYTES)
-
-    def land() -> None:
-        codes_a, codes_b = unpack_e2m1(a.read()), unpack_e2m1(b.read())
-        scales_a = read_scales(warp, sfa, i.m, i.a_sf_id, MMA_K // vec_size)
-        scales_b = read_scales(warp, sfb, i.n, i.b_sf_id, MMA_K // vec_size)
-        d.write(
-            mma_block_scaled(
-                codes_a ^ 8 if i.negate_a else codes_a,
-                codes_b ^ 8 if i.negate_b else codes_b,
-                scales_a,
-                scales_b,
-                d.read(),
-                scale_format=i.scale_format,
-                vec_size=vec_size,
-            )
-        )
-
     operands: dict[str, Any] = {"d_tmem": d_tmem, "a_desc": a_desc, "b_desc": b_desc}
     operands |= {"idesc": idesc, "sfa_tmem": sfa_tmem, "sfb_tmem": sfb_tmem}
     operands |= {"enable_input_d": enable_input_d, "kind": kind, "scale_vec": scale_vec}
@@ -170,10 +154,36 @@ def mma(
         warp,
         "tcgen05.mma",
         operands,
-        land,
+        partial(_multiply, i, vec_size, a, b, sfa, sfb, d),
         reads=[a.where, b.where, sfa, sfb, *d.inputs],
         writes=[d.where],
         after=before_mma(warp, d.where, d_tmem, idesc),
+    )
+
+
+def _multiply(
+    i: InstrDescriptor,
+    vec_size: int,
+    a: Tile,
+    b: Tile,
+    sfa: Range,
+    sfb: Range,
+    d: Accumulator,
+) -> None:
+    """Land an MMA: read what it names, multiply, write D."""
+    codes_a, codes_b = unpack_e2m1(a.read()), unpack_e2m1(b.read())
+    scales_a = read_scales(d.warp, sfa, i.m, i.a_sf_id, MMA_K // vec_size)
+    scales_b = read_scales(d.warp, sfb, i.n, i.b_sf_id, MMA_K // vec_size)
+    d.write(
+        mma_block_scaled(
+            codes_a ^ 8 if i.negate_a else codes_a,
+            codes_b ^ 8 if i.negate_b else codes_b,
+            scales_a,
+            scales_b,
+            d.read(),
+            scale_format=i.scale_format,
+            vec_size=vec_size,
+        )
     )
 
 

@@ -43,6 +43,7 @@ MODEL_ONLY = {
     "hardware/source_line": "the compiler writes the lines",
     "hardware/tcgen05_issue": "silicon keeps the order",
     "hardware/tensor_memory": "silicon is the memory",
+    "hardware/tma_box": "silicon finds the bytes",
     "layout/algebra": "the kernel writes its offsets out",
     "layout/int_tuple": "the kernel writes its offsets out",
     "layout/tiling": "the kernel writes its offsets out",
