@@ -1,18 +1,28 @@
-"""source_line: the kernel statement that executes, for traces and faults."""
+"""source_line: the kernel statement that executes, for traces and faults.
+
+A module of small steps, whose callers say more than it does, sets ``SOURCE_IS_CALLER``:
+then the statement that calls it is meant.
+"""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from types import CodeType, FrameType, GeneratorType
+from typing import Any
 
 _HARDWARE = str(Path(__file__).parent)
 _PACKAGE = Path(__file__).parents[1]
-_PIPELINE = str(_PACKAGE / "gemm" / "pipeline.py")
+
+
+def is_caller_meant(module: Mapping[str, Any]) -> bool:
+    """Whether the module of these globals leaves its place to its callers."""
+    return module.get("SOURCE_IS_CALLER", False) is True
 
 
 def source_line(frame: FrameType | None, known: dict[CodeType, str | None]) -> str:
-    """``file:line`` of the nearest caller that is neither hardware nor pipeline.
+    """``file:line`` of the nearest caller that is not hardware and does not pass it on.
 
     `known` caches, per code object, the name to print, or None for one to skip.
     """
@@ -20,7 +30,7 @@ def source_line(frame: FrameType | None, known: dict[CodeType, str | None]) -> s
         code = frame.f_code
         if code not in known:
             file = code.co_filename
-            skip = file.startswith(_HARDWARE) or file == _PIPELINE
+            skip = file.startswith(_HARDWARE) or is_caller_meant(frame.f_globals)
             path = Path(file)
             inside = path.is_relative_to(_PACKAGE)
             name = path.relative_to(_PACKAGE.parent).as_posix() if inside else path.name
