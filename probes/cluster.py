@@ -9,7 +9,7 @@ import numpy as np
 
 from fp4ref.device import Call, MapOf, Pointer
 from fp4ref.hardware import cluster, mbarrier, smem, tma
-from fp4ref.hardware.gmem import GlobalMemory
+from fp4ref.hardware.global_memory import GlobalMemory
 from fp4ref.hardware.sm import Body, Cta, Role, Warp
 from fp4ref.trace import Bytes, Range
 from probes.probe import (

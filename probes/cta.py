@@ -8,8 +8,8 @@ import numpy as np
 
 from fp4ref.device import Call, Pointer
 from fp4ref.hardware import named_barrier, smem
+from fp4ref.hardware.shared_memory import BASE
 from fp4ref.hardware.sm import Body, Cta, Role, Warp, elect_sync
-from fp4ref.hardware.smem import BASE
 from fp4ref.trace import Range
 from probes.probe import (
     Case,

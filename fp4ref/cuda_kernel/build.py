@@ -12,7 +12,9 @@ import gzip
 import re
 from dataclasses import dataclass, replace
 from functools import cache
+from importlib import import_module
 from importlib.resources import files
+from pathlib import PurePosixPath
 
 from fp4ref.cuda_kernel.header import constants, plan_header
 from fp4ref.cuda_kernel.sources import MAIN, kernel_root, one_file
@@ -27,6 +29,7 @@ from fp4ref.device.compile import (
 from fp4ref.device.compile import nvrtc_version as nvrtc_version
 from fp4ref.errors import InputError
 from fp4ref.gemm.config import GemmConfig
+from fp4ref.hardware.source_line import is_caller_meant
 
 ARCH = "sm_100a"
 
@@ -127,7 +130,6 @@ _LOC = re.compile(
     r"\s*\.loc\s+(\d+) (\d+) (\d+)"
     r"(?:, function_name [^,]+, inlined_at (\d+) (\d+) (\d+))?"
 )
-_WRAPPERS = re.compile("kernel/(hardware|layout|numerics)/|kernel/gemm/pipeline.cuh")
 
 Place = tuple[str, str, str]
 
@@ -154,11 +156,23 @@ def normalised(ptx: str) -> str:
     return "\n".join(lines).rstrip() + "\n"
 
 
+@cache
+def _is_wrapper(file: str) -> bool:
+    """Whether not `file` but the statement that calls it is an event's source.
+
+    Of the kernel's own files those are the twins of modules that say so.
+    """
+    path = PurePosixPath(file)
+    if path.parent.name != "gemm":
+        return file.startswith("kernel/")
+    return is_caller_meant(vars(import_module(f"fp4ref.gemm.{path.stem}")))
+
+
 def _statement(
     place: Place, above: dict[Place, Place | None], names: dict[str, str]
 ) -> Place:
     """Go up from a wrapper to the statement that called it."""
-    while _WRAPPERS.match(names.get(place[0], "")):
+    while _is_wrapper(names.get(place[0], "")):
         caller = above.get(place)
         if caller is None:
             break

@@ -15,8 +15,8 @@ from fp4ref.gemm import plan as plan_room
 from fp4ref.gemm.config import GemmConfig
 from fp4ref.gemm.plan import Plan, plan
 from fp4ref.gemm.plan.rings import Arrivals, RingSpec
-from fp4ref.hardware.smem import BASE as SMEM_BASE
-from fp4ref.hardware.smem import NBYTES as SMEM_NBYTES
+from fp4ref.hardware.shared_memory import BASE as SMEM_BASE
+from fp4ref.hardware.shared_memory import NBYTES as SMEM_NBYTES
 from fp4ref.numerics import ScaleFormat
 
 PLAN = "kernel/gemm/plan.cuh"

@@ -18,7 +18,7 @@ from fp4ref.device.launch import Call, MapOf, Module, Pointer, Struct
 from fp4ref.gemm.plan import plan
 from fp4ref.gemm.plan.warps import CTA_THREADS
 from fp4ref.gemm.problem import GemmProblem
-from fp4ref.hardware.gmem import GlobalMemory
+from fp4ref.hardware.global_memory import GlobalMemory
 from fp4ref.hardware.tensor_map import TensorMap
 from fp4ref.numerics import ScaleFormat
 

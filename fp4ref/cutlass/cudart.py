@@ -19,9 +19,9 @@ import numpy as np
 from fp4ref.cutlass.entries import Param, parameter_block
 from fp4ref.errors import Fp4refError, InputError, NotModelled, TensorMapError
 from fp4ref.hardware.machine import Machine
-from fp4ref.hardware.sm import Dim3
 from fp4ref.hardware.tensor_map import MAX_RANK, DataType, TensorMap
 from fp4ref.layout import SwizzleMode
+from fp4ref.trace import Dim3
 
 HEADER = struct.Struct("<IiQ")
 

@@ -25,15 +25,15 @@ from fp4ref.cutlass.examples import (
 from fp4ref.cutlass.toolchain import Progress
 from fp4ref.errors import InputError
 from fp4ref.gemm.config import SF_VEC_SIZE
-from fp4ref.hardware.machine import Machine, Ordering
+from fp4ref.hardware.machine import Machine
+from fp4ref.hardware.machine_state import Ordering
 from fp4ref.hardware.schedule import make_schedule
-from fp4ref.hardware.sm import Dim3
 from fp4ref.layout import sf_nbytes, unswizzle_scales
 from fp4ref.numerics import ScaleFormat, unpack_e2m1
 from fp4ref.ptx import Program, launch, parse
 from fp4ref.ptx.text.parser import Module
 from fp4ref.tensors.block_scaled import BlockScaled
-from fp4ref.trace import Recorder, Trace
+from fp4ref.trace import Dim3, Recorder, Trace
 
 
 @dataclass(frozen=True)

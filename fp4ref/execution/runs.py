@@ -22,7 +22,8 @@ from fp4ref.errors import HardwareFault, InputError
 from fp4ref.gemm.config import SF_VEC_SIZE, GemmConfig
 from fp4ref.gemm.plan import plan
 from fp4ref.gemm.problem import GemmProblem
-from fp4ref.hardware.machine import Machine, Ordering
+from fp4ref.hardware.machine import Machine
+from fp4ref.hardware.machine_state import Ordering
 from fp4ref.hardware.schedule import make_schedule
 from fp4ref.layout import unswizzle_scales
 from fp4ref.tensors.block_scaled import BlockScaled, require_block_scaled

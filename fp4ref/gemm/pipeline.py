@@ -22,6 +22,9 @@ from fp4ref.errors import PipelineMisuse
 from fp4ref.hardware import mbarrier
 from fp4ref.hardware.sm import Blocked, Warp
 
+SOURCE_IS_CALLER = True
+"""In a trace a wait or an arrival names the role's statement, not the pipeline's."""
+
 
 @dataclass(frozen=True, slots=True)
 class Ring:

@@ -26,11 +26,10 @@ from fp4ref.gemm.partition import (
 from fp4ref.gemm.plan import Plan, plan
 from fp4ref.gemm.tile_scheduler import TileGrid
 from fp4ref.hardware.machine import Machine
-from fp4ref.hardware.sm import Dim3
 from fp4ref.layout import sf_nbytes
 from fp4ref.numerics import unpack_e2m1
 from fp4ref.tensors.block_scaled import BlockScaled
-from fp4ref.trace import Bytes
+from fp4ref.trace import Bytes, Dim3
 
 K_MULTIPLE = 32
 

@@ -15,7 +15,8 @@ from fp4ref.gemm.config import GemmConfig
 from fp4ref.gemm.pipeline import Consumer, Producer, Ring, arrive_on_empty
 from fp4ref.gemm.plan.warps import WARP_THREADS
 from fp4ref.hardware import clc, mbarrier, smem
-from fp4ref.hardware.sm import Blocked, Dim3, Warp
+from fp4ref.hardware.sm import Blocked, Warp
+from fp4ref.trace import Dim3
 
 
 @dataclass(frozen=True, slots=True)

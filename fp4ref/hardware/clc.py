@@ -9,15 +9,12 @@ query_cancel (officially opaque). Also here: ``griddepcontrol``.
 from __future__ import annotations
 
 from collections.abc import Generator
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from fp4ref.errors import ClusterFault, HardwareFault, MisalignedAddress
-from fp4ref.trace import Bytes, Range
-
-if TYPE_CHECKING:
-    from fp4ref.hardware.sm import Blocked, Dim3, Warp
+from fp4ref.hardware.sm import Blocked, Warp
+from fp4ref.trace import Bytes, Dim3, Range
 
 RESPONSE_NBYTES = 16
 
@@ -79,8 +76,7 @@ def try_cancel(warp: Warp, response: int, mbar: int) -> None:
         cta.smem.write_async(answer, data.reshape(1, -1))
         bar_cta.mbarriers.update(bar_offset, tx_bytes=-RESPONSE_NBYTES, who="clc")
 
-    warp.machine.issue(
-        warp,
+    warp.issue(
         "clusterlaunchcontrol.try_cancel",
         {"response": response, "mbar": mbar, "tx_bytes": RESPONSE_NBYTES},
         land,

@@ -7,14 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from fp4ref.errors import ClusterFault
-from fp4ref.hardware.sm import Cluster
-from fp4ref.hardware.smem import RANK_SHIFT
-
-if TYPE_CHECKING:
-    from fp4ref.hardware.sm import Blocked, Cta, Warp
+from fp4ref.hardware.shared_memory import RANK_SHIFT
+from fp4ref.hardware.sm import Blocked, Cluster, Cta, Warp
 
 
 def mapa(warp: Warp, address: int, rank: int) -> int:

@@ -10,15 +10,12 @@ cp.async.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from fp4ref.errors import ClusterFault, MisalignedAddress
+from fp4ref.hardware.in_flight import AsyncOp
+from fp4ref.hardware.sm import Warp
 from fp4ref.hardware.smem import store_generic
 from fp4ref.trace import Range
-
-if TYPE_CHECKING:
-    from fp4ref.hardware.machine import AsyncOp
-    from fp4ref.hardware.sm import Warp
 
 
 def copy(
@@ -65,8 +62,7 @@ def copy(
         for where, (_, offset) in zip(reads, pieces, strict=True):
             store_generic(warp, warp.cta, offset, gmem.read(where)[0])
 
-    op = warp.machine.issue(
-        warp,
+    op = warp.issue(
         "cp.async",
         {"smem": pieces[0][1], "lanes": len(pieces), "nbytes": nbytes * len(pieces)},
         land,
@@ -97,8 +93,7 @@ def mbarrier_arrive_noinc(warp: Warp, mbar: int, count: int) -> None:
         cta.mbarriers.update(offset, arrivals=count, who=warp.who)
 
     earlier: list[AsyncOp] = [op for op in warp.cp_async_queue if not op.landed]
-    op = warp.machine.issue(
-        warp,
+    op = warp.issue(
         "cp.async.mbarrier.arrive.noinc",
         {"mbar": mbar, "count": count},
         land,

@@ -8,8 +8,9 @@ from itertools import product
 
 from fp4ref.errors import ExitFault, LaunchFault
 from fp4ref.hardware.in_flight import AsyncOp
-from fp4ref.hardware.sm import Cta, Dim3, Role
-from fp4ref.hardware.smem import NBYTES
+from fp4ref.hardware.shared_memory import NBYTES
+from fp4ref.hardware.sm import Cta, Role
+from fp4ref.trace import Dim3
 
 MAX_WARPS = 32
 """Warps of one CTA: 1,024 threads."""
@@ -71,8 +72,8 @@ def check_exit(cta: Cta, in_flight: Iterable[AsyncOp]) -> None:
         if not op.survives_exit:
             raise ExitFault(
                 f"{op.operation} is in flight when its CTA exits",
-                who=op.warp.who,
-                where=op.source,
+                who=op.who,
+                where=op.statement,
                 rule="shared memory and TMEM are gone after exit",
                 remedy="wait for it before the warps return",
             )

@@ -8,14 +8,10 @@ outside, so a tile that shares its rows with another one counts as touching it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
-from fp4ref.trace import Range
-
-if TYPE_CHECKING:
-    from fp4ref.hardware.sm import Warp
-    from fp4ref.hardware.tmem import Registers
+from fp4ref.trace import Dim3, Range
 
 
 @dataclass(eq=False, slots=True)
@@ -24,15 +20,23 @@ class AsyncOp:
 
     Attributes
     ----------
+    who
+        The warp that issued it, for faults.
+    sm, ctaid
+        Where that warp lives.
     unit
         Trace agent of the landing: ``"tma"``, ``"tcgen05"``, ``"clc"``, ``"tmem"``.
     after
         Operations that land first.
+    issued, landed_at
+        Steps of its events in the trace; -1 untraced.
     survives_exit
         Whether the operation may outlive its CTA's warps (bulk stores do).
     """
 
-    warp: Warp
+    who: str
+    sm: int
+    ctaid: Dim3
     unit: str
     operation: str
     operands: Mapping[str, Any]
@@ -43,9 +47,15 @@ class AsyncOp:
     survives_exit: bool
     frames: tuple[str, ...]
     source: str
+    kernel_source: str
     issued: int
     landed: bool = False
-    registers: Registers | None = field(default=None, repr=False)
+    landed_at: int = -1
+
+    @property
+    def statement(self) -> str:
+        """``file:line`` of the statement that issued it."""
+        return self.kernel_source or self.source
 
     def finish(self) -> None:
         """Mark the operation as landed and let go of what it kept alive."""

@@ -193,22 +193,8 @@ class UnscaledInstrDescriptor:
             Sparsity, D other than F32, MN-major operands, elements of 6 or 4 bits, or
             M other than 128.
         """
+        a_format, b_format = _unscaled_types(word, kind)
         fields = f"idesc {word:#010x} of kind::{kind}"
-        types = _TYPES[kind]
-        a_code, b_code = word >> 7 & 7, word >> 10 & 7
-        if a_code not in types or b_code not in types:
-            raise DescriptorFault(
-                f"{fields}: element types {a_code} and {b_code}",
-                rule="types: " + ", ".join(f"{c} {t.name}" for c, t in types.items()),
-                remedy="build the descriptor for the right kind",
-            )
-        a_format, b_format = types[a_code], types[b_code]
-        if kind == "f16" and a_format is not b_format:
-            raise DescriptorFault(
-                f"{fields}: A is {a_format.name} and B {b_format.name}",
-                rule="kind::f16 takes one type for A and B",
-                remedy="convert one of them",
-            )
         if word & (1 << 3 | 1 << 6 | 1 << 23 | 1 << 29 | 3 << 30):
             raise DescriptorFault(
                 f"{fields}: bits of another kind or of .ws are set",
@@ -247,3 +233,26 @@ class UnscaledInstrDescriptor:
             )
         negate_a, negate_b = bool(word >> 13 & 1), bool(word >> 14 & 1)
         return cls(kind, m, n, a_format, b_format, negate_a, negate_b)
+
+
+def _unscaled_types(
+    word: int, kind: UnscaledKind
+) -> tuple[ElementFormat, ElementFormat]:
+    """Return the types of A and B; raise `DescriptorFault` if the kind has them not."""
+    fields = f"idesc {word:#010x} of kind::{kind}"
+    types = _TYPES[kind]
+    a_code, b_code = word >> 7 & 7, word >> 10 & 7
+    if a_code not in types or b_code not in types:
+        raise DescriptorFault(
+            f"{fields}: element types {a_code} and {b_code}",
+            rule="types: " + ", ".join(f"{c} {t.name}" for c, t in types.items()),
+            remedy="build the descriptor for the right kind",
+        )
+    a_format, b_format = types[a_code], types[b_code]
+    if kind == "f16" and a_format is not b_format:
+        raise DescriptorFault(
+            f"{fields}: A is {a_format.name} and B {b_format.name}",
+            rule="kind::f16 takes one type for A and B",
+            remedy="convert one of them",
+        )
+    return a_format, b_format

@@ -1,37 +1,23 @@
-"""machine: SMs and global memory; launches grids, steps warps, lands async work.
+"""machine: SMs and global memory; launches grids and steps warps.
 
-Asynchronous units work in two steps. An instruction *issues* an `AsyncOp`; later it
-*lands*: it reads its operands, writes its result and signals. What must land before it
-is in `AsyncOp.after`; all else is free, and the schedule decides. A conflict with an
-operation in flight is a fault at issue, and at any other access.
+What happens next, a warp that runs to its next block or an operation in flight that
+lands, is the choice of the schedule.
 """
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import product
-from types import CodeType, GeneratorType
-from typing import Any, Literal
 
-from fp4ref.errors import (
-    DeadlockError,
-    InputError,
-    LaunchFault,
-    ReadWhileInFlight,
-)
-from fp4ref.hardware.advisory import Advisory
-from fp4ref.hardware.byte_array import Memory
-from fp4ref.hardware.gmem import GlobalMemory
+from fp4ref.errors import DeadlockError, InputError, LaunchFault
 from fp4ref.hardware.grid import check_exit, check_launch, check_roles, origins
-from fp4ref.hardware.in_flight import AsyncOp as AsyncOp
-from fp4ref.hardware.in_flight import closure, find_conflict
-from fp4ref.hardware.schedule import Eager, Schedule
-from fp4ref.hardware.sm import Cluster, Cta, Dim3, Kernel, Sm, Warp, caller, source_line
-from fp4ref.hardware.smem import NBYTES
-from fp4ref.trace import Range, Recorder
-
-Ordering = Literal["ptx", "shipped"]
+from fp4ref.hardware.in_flight import AsyncOp
+from fp4ref.hardware.machine_state import MachineState, Ordering
+from fp4ref.hardware.schedule import Schedule
+from fp4ref.hardware.shared_memory import NBYTES
+from fp4ref.hardware.sm import Cluster, Cta, Kernel, Sm, Warp
+from fp4ref.hardware.source_line import suspended_line
+from fp4ref.trace import Dim3, Recorder
 
 MOST_SMS = 160
 """SMs of the largest Blackwell GPU, the B300 (NVIDIA, Hot Chips 2025)."""
@@ -48,7 +34,7 @@ def check_sms(sms: int) -> None:
         )
 
 
-class Machine:
+class Machine(MachineState):
     """A GPU of `sms` SMs.
 
     Parameters
@@ -72,160 +58,14 @@ class Machine:
         recorder: Recorder | None = None,
     ) -> None:
         check_sms(sms)
-        if ordering not in ("ptx", "shipped"):
-            raise InputError(f"ordering {ordering!r}: say 'ptx' or 'shipped'")
-        self.schedule: Schedule = schedule or Eager()
-        self.ordering: Ordering = ordering
-        self.recorder = recorder
-        self.gmem = GlobalMemory()
+        super().__init__(sms, schedule, ordering, recorder)
         self.sms = [Sm(i) for i in range(sms)]
-        self.in_flight: list[AsyncOp] = []
-        self.pending: deque[Dim3] = deque()
-        self.dependents_launched = False
         self.on_step: list[Callable[[Machine], None]] = []
         self.steps = 0
-        self.stats: dict[str, int] = {}
-        self.advisories: dict[str, int] = {}
         self._faulted = False
-        self._agent = "host"
-        self._landing = False
-        self._known_code: dict[CodeType, str | None] = {}
-        for memory in self._memories():
-            memory.guard = self.guard
-            memory.who = lambda: self._agent
-
-    def _memories(self) -> Iterable[Memory]:
-        yield self.gmem
         for sm in self.sms:
-            yield from (sm.smem, sm.tmem)
-
-    def source(self) -> str:
-        """``file:line`` of the kernel statement that is executing."""
-        return source_line(caller(), self._known_code)
-
-    def count(self, operation: str) -> None:
-        """Count one operation in `stats`."""
-        self.stats[operation] = self.stats.get(operation, 0) + 1
-
-    def advise(self, advisory: Advisory) -> None:
-        """Count a use of what the PTX text does not promise, in `advisories`."""
-        text = advisory.value
-        self.advisories[text] = self.advisories.get(text, 0) + 1
-
-    def land_now(self, op: AsyncOp) -> None:
-        """Land an operation that something needs at once, and all before it."""
-        for before in op.after:
-            self.land_now(before)
-        if not op.landed:
-            self._land(op)
-
-    def issue(
-        self,
-        warp: Warp,
-        operation: str,
-        operands: Mapping[str, Any],
-        land: Callable[[], None],
-        *,
-        unit: str = "tmem",
-        reads: Sequence[Range] = (),
-        writes: Sequence[Range] = (),
-        after: Sequence[AsyncOp] = (),
-        survives_exit: bool = False,
-        part_of: AsyncOp | None = None,
-    ) -> AsyncOp:
-        """Put an operation in flight; the eager schedule lands it at once.
-
-        `part_of` names the operation whose instruction issued this one too.
-
-        Raises
-        ------
-        ReadWhileInFlight
-            It conflicts with an operation in flight that it is not ordered after.
-        """
-        waiting = [op for op in after if not op.landed]
-        if self.in_flight:
-            ordered = closure(waiting)
-            for other in self.in_flight:
-                if other not in ordered:
-                    self._check_conflict(warp.who, operation, reads, writes, other)
-        if part_of is None:
-            step = warp.record(operation, operands, kind="issue")
-            self.count(operation)
-        else:
-            step = part_of.issued
-        op = AsyncOp(
-            warp=warp,
-            unit=unit,
-            operation=operation,
-            operands=operands,
-            land=land,
-            reads=reads,
-            writes=writes,
-            after=waiting,
-            survives_exit=survives_exit,
-            frames=tuple(warp.frames),
-            source=warp.kernel_source or (self.source() if self.recorder else ""),
-            issued=step,
-        )
-        self.in_flight.append(op)
-        if self.schedule.lands_at_issue:
-            self._land(op)
-        return op
-
-    def _check_conflict(
-        self,
-        who: str,
-        what: str,
-        reads: Sequence[Range],
-        writes: Sequence[Range],
-        other: AsyncOp,
-    ) -> None:
-        found = find_conflict(reads, writes, other)
-        if found is None:
-            return
-        memory = next(m for m in self._memories() if m.space == found.space)
-        raise ReadWhileInFlight(
-            f"{what} touches bytes that {other.operation} in flight {found.verb}",
-            who=f"{who}; in flight from {other.warp.who}"
-            + (f" at {other.source}" if other.source else ""),
-            where=memory.describe(found.address),
-            rule="accesses by asynchronous operations are ordered only by their "
-            "completion mechanism or by a listed pipeline order [PTX: Memory "
-            "consistency, tcgen05]",
-            remedy="wait for the barrier or group that completes it",
-        )
-
-    def guard(self, where: Range, is_write: bool) -> None:
-        """Raise `ReadWhileInFlight` if an operation in flight still uses `where`."""
-        if self._landing:
-            return
-        for other in self.in_flight:
-            reads, writes = ((), (where,)) if is_write else ((where,), ())
-            self._check_conflict(self._agent, "an access", reads, writes, other)
-
-    def _land(self, op: AsyncOp) -> None:
-        outer_agent, outer_landing = self._agent, self._landing
-        self._agent, self._landing = f"{op.unit} for {op.warp.who}", True
-        try:
-            op.land()
-        finally:
-            self._agent, self._landing = outer_agent, outer_landing
-        op.finish()
-        self.in_flight.remove(op)
-        if self.recorder:
-            cta = op.warp.cta
-            self.recorder.end(
-                cta.sm.index,
-                cta.ctaid,
-                op.unit,
-                op.operation,
-                "land",
-                op.operands,
-                frames=op.frames,
-                source="" if op.warp.kernel_source else op.source,
-                kernel_source=op.source if op.warp.kernel_source else "",
-                issued=op.issued,
-            )
+            self.watch(sm.smem)
+            self.watch(sm.tmem)
 
     def launch(
         self,
@@ -287,7 +127,7 @@ class Machine:
                 "the recorder holds another launch already; set machine.recorder to a "
                 "new Recorder before each launch"
             )
-        for memory in self._memories():
+        for memory in self.memories:
             memory.recorder = self.recorder
             if self.recorder:
                 self.recorder.image(memory.space, memory.data, memory.base)
@@ -336,7 +176,7 @@ class Machine:
                 raise self._deadlock(warps)
             return bool(self.pending)
         if isinstance(choice, AsyncOp):
-            self._land(choice)
+            self.land(choice)
         else:
             self._run(choice)
         return True
@@ -344,7 +184,7 @@ class Machine:
     def _run(self, warp: Warp) -> None:
         """Run one warp to its next block or its end."""
         assert warp.body is not None
-        self._agent = warp.who
+        self.agent = warp.who
         try:
             warp.blocked = next(warp.body)
         except StopIteration:
@@ -353,7 +193,7 @@ class Machine:
             warp.cta.named_barriers.settle(warp.cta.live_threads)
             warp.cta.cluster.settle()
         finally:
-            self._agent = "host"
+            self.agent = "host"
 
     def _finish(self) -> None:
         """Retire the CTAs of finished clusters."""
@@ -361,7 +201,7 @@ class Machine:
             cta = sm.cta
             if cta is None or not all(c.finished for c in cta.cluster.ctas):
                 continue
-            mine = [op for op in self.in_flight if op.warp.cta is cta]
+            mine = [op for op in self.in_flight if op.ctaid == cta.ctaid]
             check_exit(cta, mine)
             if not mine:
                 sm.cta = None
@@ -371,7 +211,7 @@ class Machine:
         for warp in warps:
             if warp.blocked:
                 on = warp.blocked.describe()
-                line = warp.kernel_source or _suspended_line(warp, self._known_code)
+                line = warp.kernel_source or suspended_line(warp.body, self.known_code)
                 edges.append((f"{warp.who} at {line}", on, warp.blocked.released_by()))
         return DeadlockError(
             f"{len(edges)} warps wait and nothing is in flight",
@@ -380,13 +220,3 @@ class Machine:
             remedy="compare the missing arrivals and bytes with what the releasing "
             "agents do",
         )
-
-
-def _suspended_line(warp: Warp, known: dict[CodeType, str | None]) -> str:
-    """``file:line`` of the role statement at which a warp is suspended."""
-    line = ""
-    body: object = warp.body
-    while isinstance(body, GeneratorType) and body.gi_frame is not None:
-        line = source_line(body.gi_frame, known) or line
-        body = body.gi_yieldfrom
-    return line

@@ -1,205 +1,21 @@
 """Part 1. mbarrier: pending arrivals, transaction bytes, phase.
 
-An mbarrier is one 64-bit word in shared memory::
-
-    63      62 ........ 43   42   41 ...... 21     20 ........ 1    0
-    phase   -pending (20)    0    -tx-count (21)   -expected (20)   0
-
-It has ONE arrival count. The phase completes when no arrival is pending *and* the
-tx-count is 0; then the phase flips and the pending count is reloaded. A wait names the
-parity of the phase it waits for, so on a fresh barrier parity 1 passes at once and
-parity 0 blocks. Source: PTX, mbarrier; the word was measured after every operation on
-an H200 (there ``ld.shared`` sees it only after ``mbarrier.inval``: the unit that counts
-keeps the words of live mbarriers to itself).
+An mbarrier is one 64-bit word in shared memory; `mbarrier_unit` counts in it. It has
+ONE arrival count. The phase completes when no arrival is pending *and* the tx-count is
+0; then the phase flips and the pending count is reloaded. A wait names the parity of
+the phase it waits for, so on a fresh barrier parity 1 passes at once and parity 0
+blocks. Source: PTX, mbarrier.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from collections.abc import Generator
+from dataclasses import dataclass
 
-import numpy as np
-
-from fp4ref.errors import (
-    ClusterFault,
-    MbarrierCorrupted,
-    MbarrierFault,
-    MisalignedAddress,
-)
-from fp4ref.hardware.smem import SharedMemory
-from fp4ref.trace import Barrier, Range
-
-if TYPE_CHECKING:
-    from collections.abc import Generator
-
-    from fp4ref.hardware.sm import Blocked, Cta, Warp
-
-NBYTES = 8
-MAX_COUNT = (1 << 20) - 1
-"""Largest arrival count, and largest magnitude of the tx-count [PTX: mbarrier]."""
-
-_COUNT = 1 << 20
-_TX = 1 << 21
-
-
-@dataclass(frozen=True, slots=True)
-class MbarrierState:
-    """The four fields of the 64-bit word."""
-
-    phase: int
-    pending: int
-    expected: int
-    tx_count: int
-
-    def encode(self) -> int:
-        """Return the 64-bit word."""
-        return (
-            ((_COUNT - self.expected) % _COUNT) << 1
-            | (-self.tx_count % _TX) << 21
-            | ((_COUNT - self.pending) % _COUNT) << 43
-            | self.phase << 63
-        )
-
-    @classmethod
-    def decode(cls, word: int) -> MbarrierState:
-        """Read the 64-bit word."""
-        # Of the two ends of 21 bits the range of the tx-count has neither.
-        tx_count = -(word >> 21) % _TX
-        if tx_count >= _TX // 2:
-            tx_count -= _TX
-        return cls(
-            word >> 63,
-            -(word >> 43) % _COUNT,
-            -(word >> 1) % _COUNT,
-            tx_count,
-        )
-
-    @property
-    def counts(self) -> tuple[int, int, int]:
-        """(phase, pending arrivals, tx-count)."""
-        return self.phase, self.pending, self.tx_count
-
-
-class MbarrierUnit:
-    """The live mbarriers of one CTA.
-
-    The words are in shared memory. The unit remembers each word it wrote, so that a
-    word changed by anything else is found at its next use.
-
-    Attributes
-    ----------
-    live
-        The word that each initialised mbarrier should hold, by address.
-    completed
-        How many phases have completed there.
-    """
-
-    def __init__(self, smem: SharedMemory) -> None:
-        self.smem = smem
-        self.live: dict[int, int] = {}
-        self.completed: dict[int, int] = {}
-        self.arrivers: dict[int, set[str]] = {}
-
-    def load(self, address: int) -> MbarrierState:
-        """Return the state at `address`.
-
-        Raises
-        ------
-        MisalignedAddress, MbarrierFault, MbarrierCorrupted
-        """
-        if address % NBYTES:
-            raise MisalignedAddress(
-                f"mbarrier at {address:#x}",
-                where=self.smem.describe(address),
-                rule="an mbarrier object is 8-byte aligned [PTX: mbarrier]",
-                remedy="align the barrier to 8 bytes",
-            )
-        if address not in self.live:
-            raise MbarrierFault(
-                "mbarrier operation on a word that is not an initialised mbarrier",
-                who=self.smem.who(),
-                where=self.smem.describe(address),
-                rule="mbarrier.init comes first; after mbarrier.inval the word is "
-                "plain memory",
-                remedy="initialise the barrier and make the init visible",
-            )
-        at = address - self.smem.base
-        word = int.from_bytes(self.smem.data[at : at + NBYTES].tobytes(), "little")
-        if word != self.live[address]:
-            raise MbarrierCorrupted(
-                f"the mbarrier holds {word:#018x}, the last mbarrier operation left "
-                f"{self.live[address]:#018x}",
-                who=self.smem.who(),
-                where=self.smem.describe(address),
-                rule="only mbarrier operations may touch an mbarrier object [PTX: "
-                "mbarrier]",
-                remedy="look for a store that overlaps the barrier",
-            )
-        return MbarrierState.decode(word)
-
-    def store(self, address: int, state: MbarrierState) -> None:
-        """Write `state` and let the trace see the change."""
-        where = Range(self.smem.space, address, NBYTES)
-        before = (
-            MbarrierState.decode(self.live[address]).counts
-            if address in self.live
-            else (0, 0, 0)
-        )
-        word = state.encode()
-        data = np.frombuffer(word.to_bytes(NBYTES, "little"), np.uint8)
-        self.smem.write(where, data.reshape(1, NBYTES))
-        self.live[address] = word
-        if self.smem.recorder:
-            label = self.smem.labels.get(address, "")
-            self.smem.recorder.barrier(
-                Barrier(self.smem.space, address, label, before, state.counts)
-            )
-
-    def update(
-        self, address: int, *, arrivals: int = 0, tx_bytes: int = 0, who: str = ""
-    ) -> None:
-        """Change the counts: `tx_bytes` first, then `arrivals`, then the phase.
-
-        Raises
-        ------
-        MbarrierFault
-            More arrivals than are pending, or a tx-count out of range.
-        """
-        state = self.load(address)
-        tx_count = state.tx_count + tx_bytes
-        if abs(tx_count) > MAX_COUNT:
-            raise MbarrierFault(
-                f"tx-count would become {tx_count}",
-                who=who,
-                where=self.smem.describe(address),
-                rule=f"the tx-count stays within ±{MAX_COUNT} [PTX: mbarrier]",
-                remedy="expect fewer bytes in one phase",
-            )
-        if arrivals > state.pending:
-            raise MbarrierFault(
-                f"arrival count {arrivals}, but {state.pending} pending in phase "
-                f"{state.phase}",
-                who=who,
-                where=self.smem.describe(address),
-                rule="a phase takes exactly its expected arrivals [PTX: mbarrier]",
-                remedy="initialise the barrier with the number of real arrivals",
-            )
-        state = replace(state, tx_count=tx_count, pending=state.pending - arrivals)
-        if state.pending == 0 and state.tx_count == 0:
-            state = replace(state, phase=state.phase ^ 1, pending=state.expected)
-            self.completed[address] = self.completed.get(address, 0) + 1
-        self.store(address, state)
-        if who:
-            self.arrivers.setdefault(address, set()).add(who)
-
-    def has_completed(self, address: int, parity: int) -> bool:
-        """Whether the phase of `parity` is complete: the current phase is another."""
-        return self.load(address).phase != parity
-
-    def unbalanced(self) -> list[tuple[int, int]]:
-        """Address and tx-count of every live mbarrier whose tx-count is not 0."""
-        counts = ((a, MbarrierState.decode(w).tx_count) for a, w in self.live.items())
-        return [(address, tx_count) for address, tx_count in counts if tx_count]
+from fp4ref.errors import ClusterFault, MbarrierFault
+from fp4ref.hardware.mbarrier_unit import MAX_COUNT, MbarrierState, MbarrierUnit
+from fp4ref.hardware.mbarrier_unit import NBYTES as NBYTES
+from fp4ref.hardware.sm import Blocked, Cta, Warp
 
 
 def _unit(warp: Warp, address: int) -> tuple[Cta, MbarrierUnit, int]:

@@ -1,34 +1,26 @@
 """mma_unscaled: the tcgen05 MMAs without scale factors, of FP16, BF16 and FP8 elements.
 
-Issue, order and landing are those of the block-scaled MMA in `tcgen05`; what differs is
-the instruction descriptor and the arithmetic. One instruction takes 32 bytes along K:
+Operands and order are those of the block-scaled MMA in `tcgen05`; what differs is the
+instruction descriptor and the arithmetic. One instruction takes 32 bytes along K:
 16 elements of 16 bits, or 32 of 8 bits.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fp4ref.errors import NotModelled
 from fp4ref.hardware.advisory import Advisory
 from fp4ref.hardware.instr_descriptor import UnscaledInstrDescriptor, UnscaledKind
+from fp4ref.hardware.mma_operands import Accumulator, Tile
+from fp4ref.hardware.sm import Warp
 from fp4ref.hardware.smem import SmemDescriptor
-from fp4ref.hardware.tcgen05 import (
-    accumulator,
-    before_mma,
-    check_cta_group,
-    read_tile,
-    tile_range,
-)
+from fp4ref.hardware.tcgen05_issue import before_mma, check_cta_group, issue
 from fp4ref.numerics import ElementFormat, matmul_unscaled
 from fp4ref.trace import Bytes
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from fp4ref.hardware.sm import Warp
 
 ROW_NBYTES = 32
 """Bytes of one row that one instruction reads."""
@@ -63,7 +55,42 @@ def mma(
         At landing.
     """
     check_cta_group(warp, cta_group, "tcgen05.mma")
-    if any(disable_output_lanes):
+    _check_output_lanes(warp, disable_output_lanes)
+    i = UnscaledInstrDescriptor.decode(idesc, kind)
+    a_smem, b_smem = SmemDescriptor.decode(a_desc), SmemDescriptor.decode(b_desc)
+    d = Accumulator.of(warp, d_tmem, i.n, enable_input_d)
+    a = Tile.of(warp, a_smem, i.m, ROW_NBYTES)
+    b = Tile.of(warp, b_smem, i.n, ROW_NBYTES)
+
+    def land() -> None:
+        _accept_barriers(warp, a, b)
+        codes_a, codes_b = _codes(a.read(), i.a_format), _codes(b.read(), i.b_format)
+        d.write(
+            matmul_unscaled(
+                codes_a ^ _sign(i.a_format) if i.negate_a else codes_a,
+                codes_b ^ _sign(i.b_format) if i.negate_b else codes_b,
+                d.read(),
+                a_format=i.a_format,
+                b_format=i.b_format,
+            )
+        )
+
+    operands: dict[str, Any] = {"d_tmem": d_tmem, "a_desc": a_desc, "b_desc": b_desc}
+    operands |= {"idesc": idesc, "enable_input_d": enable_input_d, "kind": kind}
+    issue(
+        warp,
+        "tcgen05.mma",
+        operands,
+        land,
+        reads=[a.where, b.where, *d.inputs],
+        writes=[d.where],
+        after=before_mma(warp, d.where, d_tmem, idesc),
+    )
+
+
+def _check_output_lanes(warp: Warp, disabled: tuple[int, ...]) -> None:
+    """Raise `NotModelled` for lanes of D that are not to be written."""
+    if any(disabled):
         raise NotModelled(
             "tcgen05.mma with disable-output-lane",
             who=warp.who,
@@ -71,47 +98,14 @@ def mma(
             remedy="pass a vector of zeros",
             gap="mma-disable-output-lane",
         )
-    i = UnscaledInstrDescriptor.decode(idesc, kind)
-    a, b = SmemDescriptor.decode(a_desc), SmemDescriptor.decode(b_desc)
-    d = accumulator(warp, d_tmem, i.n)
-    a_tile = tile_range(warp, a, i.m, ROW_NBYTES)
-    b_tile = tile_range(warp, b, i.n, ROW_NBYTES)
 
-    def land() -> None:
-        for tile in (a_tile, b_tile):
-            # Only with ordering "shipped" does a barrier leave its mark.
-            if warp.smem.accept_barriers(tile):
-                warp.machine.advise(Advisory.BARRIER_FOR_PROXY_FENCE)
-        codes_a = _codes(read_tile(warp, a, a_tile, i.m, ROW_NBYTES), i.a_format)
-        codes_b = _codes(read_tile(warp, b, b_tile, i.n, ROW_NBYTES), i.b_format)
-        c = warp.tmem.read(d).view(np.float32) if enable_input_d else None
-        result = matmul_unscaled(
-            codes_a ^ _sign(i.a_format) if i.negate_a else codes_a,
-            codes_b ^ _sign(i.b_format) if i.negate_b else codes_b,
-            c,
-            a_format=i.a_format,
-            b_format=i.b_format,
-        )
-        warp.tmem.write(d, result.view(np.uint8))
 
-    op = warp.machine.issue(
-        warp,
-        "tcgen05.mma",
-        {
-            "d_tmem": d_tmem,
-            "a_desc": a_desc,
-            "b_desc": b_desc,
-            "idesc": idesc,
-            "enable_input_d": enable_input_d,
-            "kind": kind,
-        },
-        land,
-        unit="tcgen05",
-        reads=[a_tile, b_tile, *([d] if enable_input_d else [])],
-        writes=[d],
-        after=before_mma(warp, d, d_tmem, idesc),
-    )
-    warp.tcgen05_queue.append(op)
+def _accept_barriers(warp: Warp, *tiles: Tile) -> None:
+    """Take a barrier for the missing proxy fence, and count that it was needed."""
+    for tile in tiles:
+        # Only with ordering "shipped" does a barrier leave its mark.
+        if warp.smem.accept_barriers(tile.where):
+            warp.machine.advise(Advisory.BARRIER_FOR_PROXY_FENCE)
 
 
 def _codes(rows: Bytes, element: ElementFormat) -> NDArray[np.integer]:

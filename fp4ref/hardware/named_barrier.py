@@ -8,63 +8,10 @@ the whole CTA, except for threads that have exited.
 from __future__ import annotations
 
 from collections.abc import Generator
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
 
-from fp4ref.errors import HardwareFault
+from fp4ref.hardware.sm import Blocked, Cta, Warp
 from fp4ref.hardware.smem import reach_barrier
-
-if TYPE_CHECKING:
-    from fp4ref.hardware.sm import Blocked, Cta, Warp
-
-COUNT = 16
-
-
-class NamedBarrierFault(HardwareFault):
-    """A named barrier was used with a bad id or thread count."""
-
-
-@dataclass
-class NamedBarriers:
-    """State of one CTA's barriers."""
-
-    arrived: list[int] = field(default_factory=lambda: [0] * COUNT)
-    threads: list[int | None] = field(default_factory=lambda: [0] * COUNT)
-    rounds: list[int] = field(default_factory=lambda: [0] * COUNT)
-
-    def arrive(self, warp: Warp, barrier: int, threads: int | None) -> int:
-        """Count one warp in; returns the round it belongs to."""
-        reach_barrier(warp)
-        bad_count = threads is not None and (threads <= 0 or threads % 32)
-        if not 0 <= barrier < COUNT or bad_count:
-            raise NamedBarrierFault(
-                f"barrier {barrier} with {threads} threads",
-                who=warp.who,
-                rule="ids are 0..15 and the thread count is a positive multiple of 32 "
-                "[PTX: bar]",
-                remedy="count whole warps",
-            )
-        if self.arrived[barrier] and self.threads[barrier] != threads:
-            raise NamedBarrierFault(
-                f"barrier {barrier}: {threads} threads here, {self.threads[barrier]} "
-                "in an earlier arrival of the same round",
-                who=warp.who,
-                rule="all arrivals of a round name the same thread count [PTX: bar]",
-                remedy="use one constant for the barrier's thread count",
-            )
-        this_round = self.rounds[barrier]
-        self.threads[barrier] = threads
-        self.arrived[barrier] += 32
-        self.settle(warp.cta.live_threads)
-        return this_round
-
-    def settle(self, live_threads: int) -> None:
-        """Complete every round that has its threads; a warp may have exited."""
-        for barrier, arrived in enumerate(self.arrived):
-            threads = self.threads[barrier]
-            if arrived and arrived >= (live_threads if threads is None else threads):
-                self.arrived[barrier] = 0
-                self.rounds[barrier] += 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +40,14 @@ class NamedBarrierWait:
         return "the warps that have not arrived"
 
 
+def _arrive(warp: Warp, barrier: int, threads: int | None) -> int:
+    """Count a warp in; returns the round it belongs to."""
+    reach_barrier(warp)
+    return warp.cta.named_barriers.arrive(
+        barrier, threads, live_threads=warp.cta.live_threads, who=warp.who
+    )
+
+
 def sync(
     warp: Warp, barrier: int, threads: int | None = None
 ) -> Generator[Blocked, None, None]:
@@ -100,7 +55,7 @@ def sync(
 
     Without `threads`, for every thread of the CTA that has not exited.
     """
-    this_round = warp.cta.named_barriers.arrive(warp, barrier, threads)
+    this_round = _arrive(warp, barrier, threads)
     warp.record("bar.sync", {"barrier": barrier, "threads": threads})
     wait = NamedBarrierWait(warp.cta, barrier, this_round)
     if not wait.ready():
@@ -109,5 +64,5 @@ def sync(
 
 def arrive(warp: Warp, barrier: int, threads: int) -> None:
     """``bar.arrive barrier, threads``: arrive and go on."""
-    warp.cta.named_barriers.arrive(warp, barrier, threads)
+    _arrive(warp, barrier, threads)
     warp.record("bar.arrive", {"barrier": barrier, "threads": threads})

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol, TypeVar
 
 from fp4ref.errors import InputError
 
-if TYPE_CHECKING:
-    from fp4ref.hardware.machine import AsyncOp
-    from fp4ref.hardware.sm import Warp
+WarpT = TypeVar("WarpT")
+OpT = TypeVar("OpT")
 
 
 class Schedule(Protocol):
@@ -24,9 +23,7 @@ class Schedule(Protocol):
     name: str
     lands_at_issue: bool
 
-    def choose(
-        self, warps: Sequence[Warp], ops: Sequence[AsyncOp]
-    ) -> Warp | AsyncOp | None:
+    def choose(self, warps: Sequence[WarpT], ops: Sequence[OpT]) -> WarpT | OpT | None:
         """Pick one of the runnable warps or landable operations; None if neither."""
         ...
 
@@ -41,9 +38,7 @@ class Eager:
     name = "eager"
     lands_at_issue = True
 
-    def choose(
-        self, warps: Sequence[Warp], ops: Sequence[AsyncOp]
-    ) -> Warp | AsyncOp | None:
+    def choose(self, warps: Sequence[WarpT], ops: Sequence[OpT]) -> WarpT | OpT | None:
         """Return the first warp, else the oldest operation."""
         return warps[0] if warps else ops[0] if ops else None
 
@@ -58,9 +53,7 @@ class Late:
     name = "late"
     lands_at_issue = False
 
-    def choose(
-        self, warps: Sequence[Warp], ops: Sequence[AsyncOp]
-    ) -> Warp | AsyncOp | None:
+    def choose(self, warps: Sequence[WarpT], ops: Sequence[OpT]) -> WarpT | OpT | None:
         """Return the first warp, else the newest operation."""
         return warps[0] if warps else ops[-1] if ops else None
 
@@ -78,9 +71,7 @@ class Seeded:
         self.name = f"seed {seed}"
         self._random = random.Random(seed)
 
-    def choose(
-        self, warps: Sequence[Warp], ops: Sequence[AsyncOp]
-    ) -> Warp | AsyncOp | None:
+    def choose(self, warps: Sequence[WarpT], ops: Sequence[OpT]) -> WarpT | OpT | None:
         """Draw one."""
         total = len(warps) + len(ops)
         if not total:

@@ -7,23 +7,19 @@ drives the same `Warp` object, instruction by instruction.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Generator, Mapping, Sequence
-from pathlib import Path
-from types import CodeType, FrameType, TracebackType
-from typing import TYPE_CHECKING, Any, Protocol
+from types import TracebackType
+from typing import Any, Protocol
 
 from fp4ref.errors import ClusterFault
-from fp4ref.hardware.mbarrier import MbarrierUnit
-from fp4ref.hardware.named_barrier import NamedBarriers
-from fp4ref.hardware.smem import BASE, NBYTES, RANK_SHIFT, SharedMemory
-from fp4ref.hardware.tmem import TensorMemory
-from fp4ref.trace import Kind, Range
-
-if TYPE_CHECKING:
-    from fp4ref.hardware.machine import AsyncOp, Machine
-
-Dim3 = tuple[int, int, int]
+from fp4ref.hardware.cta_barriers import NamedBarriers
+from fp4ref.hardware.in_flight import AsyncOp
+from fp4ref.hardware.machine_state import MachineState
+from fp4ref.hardware.mbarrier_unit import MbarrierUnit
+from fp4ref.hardware.registers import Registers
+from fp4ref.hardware.shared_memory import BASE, NBYTES, RANK_SHIFT, SharedMemory
+from fp4ref.hardware.tensor_memory import TensorMemory
+from fp4ref.trace import Dim3, Kind, Range
 
 
 class Blocked(Protocol):
@@ -62,8 +58,9 @@ class Warp:
     bulk_open, bulk_groups, bulk_count
         Bulk stores not yet in a group, the committed groups that are not all done, and
         how many groups were committed in all.
-    tmem_accesses
-        ``tcgen05.ld`` / ``st`` that no wait has covered yet.
+    tmem_accesses, tmem_loads
+        ``tcgen05.ld`` / ``st`` that no wait has covered yet, and the registers of the
+        loads among them.
     tcgen05_queue
         ``tcgen05`` copies, MMAs and commits in flight, oldest first.
     cp_async_queue
@@ -72,7 +69,7 @@ class Warp:
 
     def __init__(self, cta: Cta, index: int) -> None:
         self.cta, self.index = cta, index
-        self.machine: Machine = cta.machine
+        self.machine = cta.machine
         self.agent = f"warp{index}"
         self.who = f"cta {cta.ctaid} {self.agent}"
         self.frames: list[str] = []
@@ -85,6 +82,7 @@ class Warp:
         self.bulk_groups: list[list[AsyncOp]] = []
         self.bulk_count = 0
         self.tmem_accesses: list[AsyncOp] = []
+        self.tmem_loads: list[Registers] = []
         self.tcgen05_queue: list[AsyncOp] = []
         self.cp_async_queue: list[AsyncOp] = []
 
@@ -115,10 +113,11 @@ class Warp:
         *,
         kind: Kind = "sync",
         since: int = -1,
+        after: Sequence[int] = (),
     ) -> int:
         """Tell the trace what was done; returns the event's step, or -1 untraced.
 
-        `since` is the step at which a wait began.
+        `since` is the step at which a wait began, `after` is `Event.after`.
         """
         recorder = self.machine.recorder
         if recorder is None:
@@ -131,11 +130,68 @@ class Warp:
             kind,
             operands,
             frames=self.frames,
-            source="" if self.kernel_source else self.machine.source(),
+            source=self._source,
             kernel_source=self.kernel_source,
             issued=since,
+            after=after,
         )
         return event.step
+
+    def issue(
+        self,
+        operation: str,
+        operands: Mapping[str, Any],
+        land: Callable[[], None],
+        *,
+        unit: str = "tmem",
+        reads: Sequence[Range] = (),
+        writes: Sequence[Range] = (),
+        after: Sequence[AsyncOp] = (),
+        survives_exit: bool = False,
+        part_of: AsyncOp | None = None,
+    ) -> AsyncOp:
+        """Put an operation in flight; the eager schedule lands it at once.
+
+        `part_of` names the operation whose instruction issued this one too.
+
+        Raises
+        ------
+        ReadWhileInFlight
+            It conflicts with an operation in flight that it is not ordered after.
+        """
+        waiting = [op for op in after if not op.landed]
+        self.machine.check_conflicts(self.who, operation, reads, writes, waiting)
+        if part_of is None:
+            first = sorted({op.issued for op in waiting})
+            step = self.record(operation, operands, kind="issue", after=first)
+            self.machine.count(operation)
+        else:
+            step = part_of.issued
+        traced = self.machine.recorder is not None
+        op = AsyncOp(
+            who=self.who,
+            sm=self.cta.sm.index,
+            ctaid=self.cta.ctaid,
+            unit=unit,
+            operation=operation,
+            operands=operands,
+            land=land,
+            reads=reads,
+            writes=writes,
+            after=waiting,
+            survives_exit=survives_exit,
+            frames=tuple(self.frames),
+            source=self._source if traced else "",
+            kernel_source=self.kernel_source,
+            issued=step,
+        )
+        self.machine.put_in_flight(op)
+        return op
+
+    @property
+    def _source(self) -> str:
+        """``file:line`` of the emulator's statement, unless compiled code runs."""
+        return "" if self.kernel_source else self.machine.source()
 
     def note(self, operation: str, **facts: Any) -> None:
         """State a fact that is no hardware operation: loop counts, pipeline states."""
@@ -185,7 +241,7 @@ class Cta:
     """
 
     def __init__(
-        self, machine: Machine, sm: Sm, ctaid: Dim3, grid: Dim3, cluster: Cluster
+        self, machine: MachineState, sm: Sm, ctaid: Dim3, grid: Dim3, cluster: Cluster
     ) -> None:
         self.machine, self.sm, self.ctaid, self.grid = machine, sm, ctaid, grid
         self.cluster = cluster
@@ -267,33 +323,3 @@ class Sm:
     def smem_nbytes(self) -> int:
         """Shared memory that a CTA can have."""
         return NBYTES
-
-
-_HARDWARE = str(Path(__file__).parent)
-_PACKAGE = Path(__file__).parents[1]
-_PIPELINE = str(_PACKAGE / "gemm" / "pipeline.py")
-
-
-def source_line(frame: FrameType | None, known: dict[CodeType, str | None]) -> str:
-    """``file:line`` of the nearest caller that is neither hardware nor pipeline.
-
-    `known` caches, per code object, the name to print, or None for one to skip.
-    """
-    while frame is not None:
-        code = frame.f_code
-        if code not in known:
-            file = code.co_filename
-            skip = file.startswith(_HARDWARE) or file == _PIPELINE
-            path = Path(file)
-            inside = path.is_relative_to(_PACKAGE)
-            name = path.relative_to(_PACKAGE.parent).as_posix() if inside else path.name
-            known[code] = None if skip else name
-        if name_or_skip := known[code]:
-            return f"{name_or_skip}:{frame.f_lineno}"
-        frame = frame.f_back
-    return ""
-
-
-def caller() -> FrameType | None:
-    """Return the frame of the caller's caller."""
-    return sys._getframe(2)

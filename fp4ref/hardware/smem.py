@@ -1,155 +1,36 @@
 """Part 1. smem: the byte array of one CTA, and the descriptor that names a tile in it.
 
-A CTA sees 232,448 bytes from shared address 0x400; the 1 KB below is reserved. In a
-cluster, bits 24 and up of an address hold the CTA's rank.
-
-The generic proxy (ordinary loads and stores) and the async proxy (TMA, tcgen05) do not
-see each other's writes without a fence. Bytes written by ``st.shared`` are marked until
-the writing warp executes ``fence.proxy.async``; an async access to a marked byte is a
-fault. With ``ordering="shipped"`` an MMA without scales also accepts bytes behind a CTA
-barrier, as CUTLASS's first tutorial relies on.
+The bytes are in `shared_memory`. The generic proxy (ordinary loads and stores) and the
+async proxy (TMA, tcgen05) do not see each other's writes without a fence. Bytes written
+by ``st.shared`` are marked until the writing warp executes ``fence.proxy.async``; an
+async access to a marked byte is a fault. With ``ordering="shipped"`` an MMA without
+scales also accepts bytes behind a CTA barrier, as CUTLASS's first tutorial relies on.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fp4ref.errors import DescriptorFault, MissingProxyFence, NotModelled
-from fp4ref.hardware.byte_array import Memory
+from fp4ref.errors import DescriptorFault, NotModelled
+from fp4ref.hardware.shared_memory import writer_mark
+from fp4ref.hardware.sm import Cta, Warp
 from fp4ref.layout import SwizzleMode
 from fp4ref.trace import Bytes, Range
 
-if TYPE_CHECKING:
-    from fp4ref.hardware.sm import Cta, Warp
 
-BASE = 0x400
-"""First shared address of a CTA. Source: ptxas for sm_90a and sm_100a."""
-
-NBYTES = 232_448
-"""Dynamic shared memory of one CTA: 227 KB (CUTLASS `sm100_smem_capacity_bytes`)."""
-
-_BEHIND_BARRIER = 1 << 15
-"""Bit of `SharedMemory.unfenced_by`: the writer has reached a CTA barrier since."""
-
-RANK_SHIFT = 24
-"""Bits of a shared::cluster address above the offset: the CTA rank."""
-
-
-class SharedMemory(Memory):
-    """Shared memory of the CTA that lives on one SM.
-
-    Attributes
-    ----------
-    unfenced_by
-        For each byte the warp whose ``st.shared`` awaits a proxy fence, or 0.
-    labels
-        Names of objects, by address, for faults and traces.
-    """
-
-    def __init__(self, sm: int) -> None:
-        super().__init__(f"smem{sm}", BASE, NBYTES)
-        self.unfenced_by: NDArray[np.uint16] = np.zeros(NBYTES, np.uint16)
-        self.labels: dict[int, str] = {}
-
-    def describe(self, address: int) -> str:
-        """Name the labelled object at or below `address`, if any."""
-        at = max((a for a in self.labels if a <= address), default=None)
-        if at is None:
-            return f"{self.space} {address:#x}"
-        offset = f" + {address - at}" if address != at else ""
-        return f"{self.space} {address:#x} ({self.labels[at]}{offset})"
-
-    def read_async(self, where: Range) -> Bytes:
-        """Read through the async proxy.
-
-        Raises
-        ------
-        MissingProxyFence
-            A byte was written by ``st.shared`` and not fenced since.
-        """
-        self.check_bounds(where)
-        self._check_fenced(self.window(self.unfenced_by, where), where, "read")
-        return self.read(where)
-
-    def write_async(self, where: Range, data: Bytes) -> None:
-        """Write through the async proxy.
-
-        Raises
-        ------
-        MissingProxyFence
-            A byte was written by ``st.shared`` and not fenced since: either write
-            could come last.
-        """
-        self.check_bounds(where)
-        self._check_fenced(self.window(self.unfenced_by, where), where, "overwritten")
-        self.write(where, data)
-
-    def gather_async(self, addresses: NDArray[np.int64], within: Range) -> Bytes:
-        """Read scattered bytes through the async proxy; `within` bounds them."""
-        self.check_bounds(within)
-        self.guard(within, False)
-        at = addresses - self.base
-        # Often the whole of `within` is good, which is cheaper to find out.
-        if self.window(self.unfenced_by, within).any():
-            self._check_fenced(self.unfenced_by[at], within, "read")
-        if not self.window(self.written, within).all():
-            unknown = ~self.written[at]
-            if unknown.any():
-                first = int(addresses[unknown].min())
-                raise self.never_written(first, int(unknown.sum()), addresses.size)
-        if self.recorder:
-            self.recorder.read(within)
-        data: Bytes = self.data[at]
-        return data
-
-    def _check_fenced(
-        self, writers: NDArray[np.uint16], where: Range, verb: str
-    ) -> None:
-        """Raise `MissingProxyFence` if any of `writers` is a warp."""
-        if not writers.any():
-            return
-        stale = writers[writers != 0]
-        rank, warp = divmod((int(stale[0]) & ~_BEHIND_BARRIER) - 1, 32)
-        raise MissingProxyFence(
-            f"{stale.size} bytes written by st.shared are {verb} by the async proxy",
-            who=f"{self.who()}; written by warp {warp}"
-            + (f" of rank {rank}" if rank else ""),
-            where=self.describe(where.start),
-            rule="a generic-proxy write needs fence.proxy.async before an async-proxy "
-            "access [PTX: async proxy]",
-            remedy="execute fence.proxy.async.shared::cta in the writing warp, then a "
-            "barrier",
-        )
-
-    def accept_barriers(self, where: Range) -> bool:
-        """Take a barrier for the missing proxy fence; True if any byte needed it."""
-        writers = self.window(self.unfenced_by, where)
-        behind = writers & _BEHIND_BARRIER != 0
-        writers[behind] = 0
-        return bool(behind.any())
-
-    def forget(self) -> None:
-        """Start a new CTA: nothing is written, no label is known."""
-        super().forget()
-        self.unfenced_by[:] = 0
-        self.labels = {}
-
-
-def _writer(warp: Warp) -> int:
-    """Return what `SharedMemory.unfenced_by` holds for `warp`."""
-    return 1 + warp.index + 32 * warp.cta.rank
+def _mark(warp: Warp) -> int:
+    return writer_mark(warp.cta.rank, warp.index)
 
 
 def store_generic(warp: Warp, cta: Cta, offset: int, data: Bytes) -> None:
     """Write contiguous bytes and mark them until `warp` executes a proxy fence."""
     where = Range(cta.smem.space, offset, data.size)
     cta.smem.write(where, data.reshape(1, -1))
-    cta.smem.window(cta.smem.unfenced_by, where)[:] = _writer(warp)
+    cta.smem.mark_unfenced(where, _mark(warp))
     warp.unfenced.add((cta.smem, where))
 
 
@@ -180,8 +61,7 @@ def ld(warp: Warp, address: int, nbytes: int) -> Bytes:
 def fence_proxy_async(warp: Warp) -> None:
     """Order this warp's st.shared before later async use: ``fence.proxy.async``."""
     for memory, where in warp.unfenced:
-        writers = memory.window(memory.unfenced_by, where)
-        writers[writers & ~np.uint16(_BEHIND_BARRIER) == _writer(warp)] = 0
+        memory.fence(where, _mark(warp))
     warp.unfenced.clear()
     warp.record("fence.proxy.async.shared::cta", {})
 
@@ -190,8 +70,7 @@ def reach_barrier(warp: Warp) -> None:
     """Note that this warp's unfenced st.shared come before a CTA barrier."""
     if warp.machine.ordering == "shipped":
         for memory, where in warp.unfenced:
-            writers = memory.window(memory.unfenced_by, where)
-            writers[writers == _writer(warp)] |= np.uint16(_BEHIND_BARRIER)
+            memory.reach_barrier(where, _mark(warp))
 
 
 _DESCRIPTOR_SWIZZLE = {mode.descriptor_code: mode for mode in SwizzleMode}

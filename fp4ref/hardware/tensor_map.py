@@ -10,8 +10,10 @@ ptxas's lowering of ``tensormap.replace``. The emulator only uses the decoded fi
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
+from itertools import chain
 from math import prod
 
 from fp4ref.errors import TensorMapError
@@ -212,86 +214,94 @@ class TensorMap:
         )
 
 
+_Rule = tuple[bool, str]
+"""Whether a rule holds, and what it says. Later rules rely on earlier ones."""
+
+
 def _check(m: TensorMap) -> None:
     """Raise `TensorMapError` for the first rule that `m` breaks."""
-    dtype, rank = m.data_type, m.rank
-    wide = dtype.is_padded or m.interleave == 2
-    alignment = 32 if wide else 16
-    dim = m.dims[0] if m.dims else 0
-    box = m.box[0] if m.box else 0
-    inner_bits = box * (8 if dtype.is_padded else dtype.bits)
-    rules: list[tuple[bool, str]] = [
-        (1 <= rank <= MAX_RANK, f"the rank is 1 to 5, not {rank}"),
-        (
-            len(m.strides) == rank - 1
-            and len(m.box) == rank
-            and len(m.element_strides) == rank,
-            f"rank {rank} takes {rank - 1} strides, {rank} box extents and {rank} "
-            f"element strides, not {len(m.strides)}, {len(m.box)} and "
-            f"{len(m.element_strides)}",
-        ),
-        (
-            m.address % alignment == 0 and 0 <= m.address < 1 << 64,
-            f"the global address is a multiple of {alignment} bytes, not "
-            f"{m.address:#x}",
-        ),
-        (
-            all(1 <= d <= MAX_EXTENT for d in m.dims),
-            f"every dimension is 1 to 2^32, not {m.dims}",
-        ),
-        (
-            all(s % alignment == 0 and 0 <= s < 1 << 40 for s in m.strides),
-            f"every stride is a multiple of {alignment} bytes below 2^40, not "
-            f"{m.strides}; pad the row pitch (packed E2M1 needs K a multiple of "
-            f"{alignment * 2})",
-        ),
-        (
-            all(1 <= b <= MAX_BOX for b in m.box),
-            f"every box extent is 1 to {MAX_BOX} elements, not {m.box}",
-        ),
-        (
-            all(1 <= e <= 8 for e in m.element_strides),
-            f"every element stride is 1 to 8, not {m.element_strides}",
-        ),
-        (m.interleave in (0, 1, 2), f"interleave is 0, 1 or 2, not {m.interleave}"),
-        (
-            m.interleave == 0 or rank >= 3,
-            f"an interleaved layout has rank 3 or more, not {rank}",
-        ),
-        (
-            inner_bits % 128 == 0,
-            f"a box row is a multiple of 16 bytes, not {inner_bits / 8:g}",
-        ),
-        (
-            m.interleave != 0
-            or m.swizzle is SwizzleMode.NONE
-            or inner_bits <= 8 * m.swizzle.span,
-            f"a box row is at most the swizzle span of {m.swizzle.span} bytes, not "
-            f"{inner_bits / 8:g}",
-        ),
-        (
-            0 <= m.l2_promotion < _L2_PROMOTIONS,
-            f"the L2 promotion is 0 to 3, not {m.l2_promotion}",
-        ),
-        (
-            not m.oob_nan or dtype.is_float,
-            f"NaN fill needs a floating-point type, not {dtype.name}",
-        ),
-        (
-            dtype is not DataType.U4_ALIGN8B or dim % 2 == 0,
-            f"dimension 0 of U4_ALIGN8B is even, not {dim}",
-        ),
-        (
-            not dtype.is_padded or (dim % 128 == 0 and box == 128),
-            f"{dtype.name} needs dimension 0 a multiple of 128 and a box row of 128 "
-            f"elements, not {dim} and {box}",
-        ),
-    ]
-    for holds, rule in rules:
+    for holds, rule in chain(_extent_rules(m), _layout_rules(m), _type_rules(m)):
         if not holds:
             raise TensorMapError(f"cuTensorMapEncodeTiled: {rule}")
-    if m.strided_box_nbytes > MAX_BOX_NBYTES:
-        raise TensorMapError(
-            f"cuTensorMapEncodeTiled: a box is at most {MAX_BOX_NBYTES} bytes, not "
-            f"{m.strided_box_nbytes}"
-        )
+
+
+def _extent_rules(m: TensorMap) -> Iterator[_Rule]:
+    """Rank, address, dimensions, strides and box."""
+    rank = m.rank
+    alignment = 32 if m.data_type.is_padded or m.interleave == 2 else 16
+    yield 1 <= rank <= MAX_RANK, f"the rank is 1 to 5, not {rank}"
+    yield (
+        len(m.strides) == rank - 1 and len(m.box) == len(m.element_strides) == rank,
+        f"rank {rank} takes {rank - 1} strides, {rank} box extents and {rank} "
+        f"element strides, not {len(m.strides)}, {len(m.box)} and "
+        f"{len(m.element_strides)}",
+    )
+    yield (
+        m.address % alignment == 0 and 0 <= m.address < 1 << 64,
+        f"the global address is a multiple of {alignment} bytes, not {m.address:#x}",
+    )
+    yield (
+        all(1 <= d <= MAX_EXTENT for d in m.dims),
+        f"every dimension is 1 to 2^32, not {m.dims}",
+    )
+    yield (
+        all(s % alignment == 0 and 0 <= s < 1 << 40 for s in m.strides),
+        f"every stride is a multiple of {alignment} bytes below 2^40, not "
+        f"{m.strides}; pad the row pitch (packed E2M1 needs K a multiple of "
+        f"{alignment * 2})",
+    )
+    yield (
+        all(1 <= b <= MAX_BOX for b in m.box),
+        f"every box extent is 1 to {MAX_BOX} elements, not {m.box}",
+    )
+    yield (
+        all(1 <= e <= 8 for e in m.element_strides),
+        f"every element stride is 1 to 8, not {m.element_strides}",
+    )
+
+
+def _layout_rules(m: TensorMap) -> Iterator[_Rule]:
+    """Interleave, swizzle and L2 promotion."""
+    inner_bits = m.box[0] * (8 if m.data_type.is_padded else m.data_type.bits)
+    yield m.interleave in (0, 1, 2), f"interleave is 0, 1 or 2, not {m.interleave}"
+    yield (
+        m.interleave == 0 or m.rank >= 3,
+        f"an interleaved layout has rank 3 or more, not {m.rank}",
+    )
+    yield (
+        inner_bits % 128 == 0,
+        f"a box row is a multiple of 16 bytes, not {inner_bits / 8:g}",
+    )
+    yield (
+        m.interleave != 0
+        or m.swizzle is SwizzleMode.NONE
+        or inner_bits <= 8 * m.swizzle.span,
+        f"a box row is at most the swizzle span of {m.swizzle.span} bytes, not "
+        f"{inner_bits / 8:g}",
+    )
+    yield (
+        0 <= m.l2_promotion < _L2_PROMOTIONS,
+        f"the L2 promotion is 0 to 3, not {m.l2_promotion}",
+    )
+
+
+def _type_rules(m: TensorMap) -> Iterator[_Rule]:
+    """What the element type asks for, and the size of the box."""
+    dtype, dim, box = m.data_type, m.dims[0], m.box[0]
+    yield (
+        not m.oob_nan or dtype.is_float,
+        f"NaN fill needs a floating-point type, not {dtype.name}",
+    )
+    yield (
+        dtype is not DataType.U4_ALIGN8B or dim % 2 == 0,
+        f"dimension 0 of U4_ALIGN8B is even, not {dim}",
+    )
+    yield (
+        not dtype.is_padded or (dim % 128 == 0 and box == 128),
+        f"{dtype.name} needs dimension 0 a multiple of 128 and a box row of 128 "
+        f"elements, not {dim} and {box}",
+    )
+    yield (
+        m.strided_box_nbytes <= MAX_BOX_NBYTES,
+        f"a box is at most {MAX_BOX_NBYTES} bytes, not {m.strided_box_nbytes}",
+    )

@@ -10,33 +10,25 @@ H200.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from itertools import product
 from math import prod
-from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fp4ref.errors import ClusterFault, HardwareFault, MisalignedAddress, NotModelled
 from fp4ref.hardware.cluster import multicast_targets
-from fp4ref.hardware.tensor_map import DataType, TensorMap
+from fp4ref.hardware.in_flight import AsyncOp
+from fp4ref.hardware.sm import Blocked, Cta, Warp
+from fp4ref.hardware.tensor_map import TensorMap
+from fp4ref.hardware.tma_box import gather, pieces, swizzled
 from fp4ref.layout import SwizzleMode
 from fp4ref.trace import Bytes, Range
-
-if TYPE_CHECKING:
-    from fp4ref.hardware.machine import AsyncOp
-    from fp4ref.hardware.sm import Blocked, Warp
 
 SMEM_ALIGNMENT = 128
 
 CHUNK = 16
 """Bytes on which rows of a box start in global memory, and stores end."""
-
-_NAN_FILL = 0x7FF7
-"""Every 16 bits of an out-of-bounds element, whatever the type."""
 
 
 class TmaFault(HardwareFault):
@@ -98,89 +90,6 @@ def _check(warp: Warp, m: TensorMap, coords: Sequence[int], smem: int) -> None:
         )
 
 
-_Piece = tuple[slice, slice, Range]
-
-
-def _pieces(m: TensorMap, coords: Sequence[int], end: int = 1) -> Iterator[_Piece]:
-    """Parts of the box that lie inside the tensor.
-
-    Yields (box rows, bytes of a row, global range); the box rows are numbered with
-    dimension 1 fastest. A cut row reaches to a multiple of `end` bytes.
-    """
-    low = max(0, -coords[0])
-    high = min(m.box[0], m.dims[0] - coords[0])
-    if low >= high:
-        return
-    bits = m.data_type.bits
-    # 16 elements of 4 bits end on a byte; the box itself ends on a chunk.
-    stop = -(-high * bits // (8 * end)) * end
-    row_bytes = slice(low * bits // 8, stop)
-    first_byte = m.address + (coords[0] + low) * bits // 8
-    if m.rank == 1:
-        yield slice(0, 1), row_bytes, _rows("gmem", first_byte, row_bytes, 1, 0)
-        return
-    row_low = max(0, -coords[1])
-    row_high = min(m.box[1], m.dims[1] - coords[1])
-    if row_low >= row_high:
-        return
-    outer = [range(extent) for extent in m.box[2:]]
-    for number, reversed_index in enumerate(product(*outer[::-1])):
-        index = reversed_index[::-1]
-        at = [c + i for c, i in zip(coords[2:], index, strict=True)]
-        if any(not 0 <= a < d for a, d in zip(at, m.dims[2:], strict=True)):
-            continue
-        start = first_byte + (coords[1] + row_low) * m.strides[0]
-        start += sum(a * s for a, s in zip(at, m.strides[1:], strict=True))
-        rows = slice(number * m.box[1] + row_low, number * m.box[1] + row_high)
-        yield (
-            rows,
-            row_bytes,
-            _rows("gmem", start, row_bytes, row_high - row_low, m.strides[0]),
-        )
-
-
-def _rows(space: str, start: int, row_bytes: slice, rows: int, pitch: int) -> Range:
-    return Range(space, start, row_bytes.stop - row_bytes.start, rows, pitch)
-
-
-@lru_cache(maxsize=64)
-def _order(swizzle: SwizzleMode, phase: int, nbytes: int) -> NDArray[np.int64]:
-    """Byte of a shared block that starts at `phase`, for each byte of the box."""
-    linear = phase + np.arange(nbytes)
-    return np.asarray(swizzle.swizzle(linear) - phase, np.int64)
-
-
-def _swizzled(m: TensorMap, smem: int) -> NDArray[np.int64]:
-    """Byte of the shared block at `smem`, for each byte of the box in order."""
-    return _order(m.swizzle, smem % m.swizzle.alignment, m.box_nbytes)
-
-
-def _gather(warp: Warp, m: TensorMap, pieces: Sequence[_Piece]) -> Bytes:
-    """Read a box from global memory, shape (rows, row bytes)."""
-    gmem = warp.machine.gmem
-    if len(pieces) == 1 and pieces[0][2].size == m.box_nbytes:
-        return _converted(m, gmem.read(pieces[0][2]))
-    tile = _fill(m)
-    for rows, row_bytes, where in pieces:
-        tile[rows, row_bytes] = _converted(m, gmem.read(where))
-    return tile
-
-
-def _converted(m: TensorMap, data: Bytes) -> Bytes:
-    """Round TF32 elements on their way in, nearest even; NaN loses sign and payload.
-
-    The other types pass as they are, the FTZ ones with their subnormals.
-    """
-    if m.data_type not in (DataType.TFLOAT32, DataType.TFLOAT32_FTZ):
-        return data
-    bits = np.ascontiguousarray(data).view("<u4")
-    is_nan = (bits & np.uint32(0x7FFFFFFF)) > np.uint32(0x7F800000)
-    kept = np.where(is_nan, np.uint32(0), bits)  # keeps the sum from wrapping
-    rounded = kept + np.uint32(0xFFF) + (kept >> np.uint32(13) & np.uint32(1))
-    rounded &= np.uint32(0xFFFFE000)
-    return np.where(is_nan, np.uint32(0x7FFFE000), rounded).view(np.uint8)
-
-
 def load(
     warp: Warp,
     tensor_map: TensorMap,
@@ -207,9 +116,39 @@ def load(
     MisalignedAddress, TmaFault, ClusterFault, NotModelled
     """
     _check(warp, tensor_map, coords, dst)
-    cta, offset = warp.cta.resolve_shared(dst)
-    bar_cta, bar_offset = warp.cta.resolve_shared(mbar)
+    targets = _targets(warp, dst, mbar, cta_mask)
+    offset, bar_offset = (warp.cta.resolve_shared(each)[1] for each in (dst, mbar))
     nbytes = tensor_map.box_nbytes
+    inside = list(pieces(tensor_map, coords))
+    blocks = [Range(c.smem.space, offset, nbytes) for c, _ in targets]
+
+    def land() -> None:
+        block = np.empty((1, nbytes), np.uint8)
+        tile = gather(warp.machine.gmem, tensor_map, inside)
+        block[0, swizzled(tensor_map, offset)] = tile.ravel()
+        for (c, b), where in zip(targets, blocks, strict=True):
+            c.smem.write_async(where, block)
+            b.mbarriers.update(bar_offset, tx_bytes=-nbytes, who="tma")
+
+    operands = _operands(warp, tensor_map, coords, dst) | {"mbar": mbar}
+    if cta_mask is not None:
+        operands["cta_mask"] = cta_mask
+    warp.issue(
+        f"cp.async.bulk.tensor.{tensor_map.rank}d.load",
+        operands,
+        land,
+        unit="tma",
+        reads=[where for _, _, where in inside],
+        writes=blocks,
+    )
+
+
+def _targets(
+    warp: Warp, dst: int, mbar: int, cta_mask: int | None
+) -> list[tuple[Cta, Cta]]:
+    """CTAs that a load writes, each with the CTA whose mbarrier is credited."""
+    cta, _ = warp.cta.resolve_shared(dst)
+    bar_cta, bar_offset = warp.cta.resolve_shared(mbar)
     if cta is not bar_cta:
         raise ClusterFault(
             f"tensor copy to cta {cta.ctaid} that credits an mbarrier of cta "
@@ -221,32 +160,8 @@ def load(
             remedy="map both addresses to the same rank",
         )
     if cta_mask is None:
-        targets = [(cta, bar_cta)]
-    else:
-        targets = [(c, c) for c in multicast_targets(warp, cta_mask)]
-    pieces = list(_pieces(tensor_map, coords))
-    blocks = [Range(c.smem.space, offset, nbytes) for c, _ in targets]
-
-    def land() -> None:
-        block = np.empty((1, nbytes), np.uint8)
-        tile = _gather(warp, tensor_map, pieces)
-        block[0, _swizzled(tensor_map, offset)] = tile.ravel()
-        for (c, b), where in zip(targets, blocks, strict=True):
-            c.smem.write_async(where, block)
-            b.mbarriers.update(bar_offset, tx_bytes=-nbytes, who="tma")
-
-    operands = _operands(warp, tensor_map, coords, dst) | {"mbar": mbar}
-    if cta_mask is not None:
-        operands["cta_mask"] = cta_mask
-    warp.machine.issue(
-        warp,
-        f"cp.async.bulk.tensor.{tensor_map.rank}d.load",
-        operands,
-        land,
-        unit="tma",
-        reads=[where for _, _, where in pieces],
-        writes=blocks,
-    )
+        return [(cta, bar_cta)]
+    return [(c, c) for c in multicast_targets(warp, cta_mask)]
 
 
 def store(warp: Warp, tensor_map: TensorMap, coords: Sequence[int], src: int) -> None:
@@ -260,6 +175,46 @@ def store(warp: Warp, tensor_map: TensorMap, coords: Sequence[int], src: int) ->
     MisalignedAddress, TmaFault, ClusterFault, NotModelled
     """
     _check(warp, tensor_map, coords, src)
+    _check_store(warp, coords, src)
+    cta, offset = warp.cta.resolve_shared(src)
+    where_smem = Range(cta.smem.space, offset, tensor_map.box_nbytes)
+    inside = list(pieces(tensor_map, coords, CHUNK))
+    tile: Bytes = np.empty((0, 0), np.uint8)
+
+    def land_read() -> None:
+        nonlocal tile
+        block = cta.smem.read_async(where_smem)[0]
+        rows = prod(tensor_map.box[1:])
+        tile = block[swizzled(tensor_map, offset)].reshape(rows, -1)
+
+    def land_write() -> None:
+        for rows, row_bytes, where in inside:
+            warp.machine.gmem.write(where, tile[rows, row_bytes])
+
+    operands = _operands(warp, tensor_map, coords, src)
+    read = warp.issue(
+        f"cp.async.bulk.tensor.{tensor_map.rank}d.store",
+        operands,
+        land_read,
+        unit="tma.read",
+        reads=[where_smem],
+        survives_exit=True,
+    )
+    write = warp.issue(
+        read.operation,
+        operands,
+        land_write,
+        unit="tma",
+        writes=[where for _, _, where in inside],
+        after=[read],
+        survives_exit=True,
+        part_of=read,
+    )
+    warp.bulk_open += [read, write]
+
+
+def _check_store(warp: Warp, coords: Sequence[int], src: int) -> None:
+    """Raise a fault for a store that starts outside, or from another CTA."""
     if any(c < 0 for c in coords):
         raise TmaFault(
             f"store to coordinates {tuple(coords)}",
@@ -277,42 +232,6 @@ def store(warp: Warp, tensor_map: TensorMap, coords: Sequence[int], src: int) ->
             rule="the source is .shared::cta [PTX: cp.async.bulk.tensor]",
             remedy="store from the CTA that holds the tile",
         )
-    where_smem = Range(cta.smem.space, offset, tensor_map.box_nbytes)
-    pieces = list(_pieces(tensor_map, coords, CHUNK))
-    tile: Bytes = np.empty((0, 0), np.uint8)
-
-    def land_read() -> None:
-        nonlocal tile
-        block = cta.smem.read_async(where_smem)[0]
-        rows = prod(tensor_map.box[1:])
-        tile = block[_swizzled(tensor_map, offset)].reshape(rows, -1)
-
-    def land_write() -> None:
-        for rows, row_bytes, where in pieces:
-            warp.machine.gmem.write(where, tile[rows, row_bytes])
-
-    operands = _operands(warp, tensor_map, coords, src)
-    read = warp.machine.issue(
-        warp,
-        f"cp.async.bulk.tensor.{tensor_map.rank}d.store",
-        operands,
-        land_read,
-        unit="tma.read",
-        reads=[where_smem],
-        survives_exit=True,
-    )
-    write = warp.machine.issue(
-        warp,
-        read.operation,
-        operands,
-        land_write,
-        unit="tma",
-        writes=[where for _, _, where in pieces],
-        after=[read],
-        survives_exit=True,
-        part_of=read,
-    )
-    warp.bulk_open += [read, write]
 
 
 def _operands(
@@ -328,14 +247,6 @@ def _operands(
         "swizzle": int(m.swizzle),
         "tx_bytes": m.box_nbytes,
     }
-
-
-def _fill(m: TensorMap) -> Bytes:
-    """Return a box of out-of-bounds values, shape (rows, row bytes)."""
-    shape = (prod(m.box[1:]), m.box_row_nbytes)
-    if not m.oob_nan:
-        return np.zeros(shape, np.uint8)
-    return np.full((shape[0], shape[1] // 2), _NAN_FILL, "<u2").view(np.uint8)
 
 
 def commit_group(warp: Warp) -> None:

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Generator
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,10 +19,11 @@ from fp4ref.errors import (
     DescriptorFault,
     LaneQuarterViolation,
     NotModelled,
-    RegistersNotReady,
     TmemAllocationFault,
 )
-from fp4ref.hardware.advisory import Advisory
+from fp4ref.hardware.in_flight import AsyncOp
+from fp4ref.hardware.registers import Registers
+from fp4ref.hardware.sm import Blocked, Warp
 from fp4ref.hardware.tensor_memory import CELL_NBYTES as CELL_NBYTES
 from fp4ref.hardware.tensor_memory import COLUMNS as COLUMNS
 from fp4ref.hardware.tensor_memory import LANE_NBYTES as LANE_NBYTES
@@ -37,10 +37,6 @@ from fp4ref.hardware.tensor_memory import address as address
 from fp4ref.hardware.tensor_memory import fragment as fragment
 from fp4ref.hardware.tensor_memory import lane_column as lane_column
 from fp4ref.trace import Range
-
-if TYPE_CHECKING:
-    from fp4ref.hardware.machine import AsyncOp
-    from fp4ref.hardware.sm import Blocked, Warp
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,51 +153,6 @@ def relinquish_alloc_permit(warp: Warp) -> None:
     warp.record("tcgen05.relinquish_alloc_permit", {})
 
 
-class Registers:
-    """Destination registers of one ``tcgen05.ld``, shape (32 threads, registers)."""
-
-    def __init__(self, warp: Warp) -> None:
-        self._warp = warp
-        self._words: NDArray[np.uint32] | None = None
-        self._waited = False
-        self.op: AsyncOp | None = None
-
-    def fill(self, words: NDArray[np.uint32]) -> None:
-        """Land the load."""
-        self._words = words
-
-    def wait(self) -> None:
-        """Mark that ``tcgen05.wait::ld`` covered this load."""
-        self._waited = True
-
-    @property
-    def words(self) -> NDArray[np.uint32]:
-        """The values.
-
-        Under ``ordering="shipped"`` the first use makes the load land, as the
-        scoreboard does.
-
-        Raises
-        ------
-        RegistersNotReady
-            No ``tcgen05.wait::ld`` came between the load and this use.
-        """
-        machine = self._warp.machine
-        if not self._waited and machine.ordering == "shipped" and self.op is not None:
-            machine.advise(Advisory.LOAD_WITHOUT_WAIT)
-            machine.land_now(self.op)
-            self._waited = True
-        if self._words is None or not self._waited:
-            raise RegistersNotReady(
-                "a tcgen05.ld result is used before tcgen05.wait::ld",
-                who=self._warp.who,
-                rule="tcgen05.ld is asynchronous [PTX: tcgen05.wait]",
-                remedy="execute tcgen05.wait::ld first",
-            )
-        return self._words
-
-
-Words = NDArray[np.uint32]
 Cells = NDArray[np.int64]
 
 
@@ -291,7 +242,7 @@ def ld(
     lanes, columns, blocks = _access(
         warp, taddr, shape, repeat, half_split, "tcgen05.ld"
     )
-    registers = Registers(warp)
+    registers = Registers(warp.machine, warp.who)
 
     def land() -> None:
         for block in blocks:
@@ -299,9 +250,9 @@ def ld(
         registers.fill(warp.tmem.cells[lanes, columns])
 
     operands = {"taddr": taddr, "shape": shape, "repeat": repeat}
-    op = warp.machine.issue(warp, "tcgen05.ld", operands, land, reads=blocks)
-    warp.tmem_accesses.append(op)
-    op.registers, registers.op = registers, op
+    registers.op = warp.issue("tcgen05.ld", operands, land, reads=blocks)
+    warp.tmem_accesses.append(registers.op)
+    warp.tmem_loads.append(registers)
     return registers
 
 
@@ -342,7 +293,7 @@ def st(
             warp.tmem.write(block, cells.view(np.uint8))
 
     operands = {"taddr": taddr, "shape": shape, "repeat": repeat}
-    op = warp.machine.issue(warp, "tcgen05.st", operands, land, writes=blocks)
+    op = warp.issue("tcgen05.st", operands, land, writes=blocks)
     warp.tmem_accesses.append(op)
 
 
@@ -372,16 +323,16 @@ def _wait(warp: Warp, operation: str) -> Generator[Blocked, None, None]:
     wait = TmemWait(ops, name)
     if not wait.ready():
         yield wait
-    for op in ops:
-        if op.registers is not None:
-            op.registers.wait()
     warp.tmem_accesses = [op for op in warp.tmem_accesses if op.operation != operation]
     warp.record(name, {})
 
 
 def wait_ld(warp: Warp) -> Generator[Blocked, None, None]:
     """``tcgen05.wait::ld``: this warp's loads have landed in registers."""
-    return _wait(warp, "tcgen05.ld")
+    yield from _wait(warp, "tcgen05.ld")
+    for registers in warp.tmem_loads:
+        registers.wait()
+    warp.tmem_loads = []
 
 
 def wait_st(warp: Warp) -> Generator[Blocked, None, None]:

@@ -147,13 +147,7 @@ def matmul_unscaled(
     """
     from fp4ref.numerics import dot_unscaled_jit
 
-    for name, element in (("a_format", a_format), ("b_format", b_format)):
-        require_instance(element, f"mma {name}", ElementFormat, "See ElementFormat")
-    if a_format is not b_format and 16 in (a_format.bits, b_format.bits):
-        raise InputError(
-            f"mma a_format, b_format: A is {a_format.name} and B {b_format.name}; "
-            "kind::f16 takes one 16-bit format for both"
-        )
+    _check_formats(a_format, b_format)
     rows_a = _checked("a", a, a_format)
     rows_b = _checked("b", b, b_format)
     if rows_a.shape[1] != rows_b.shape[1]:
@@ -161,18 +155,9 @@ def matmul_unscaled(
             f"mma a, b: K is {rows_a.shape[1]} in A and {rows_b.shape[1]} in B; they "
             "must agree. Cut or pad one of them"
         )
-    shape = (rows_a.shape[0], rows_b.shape[0])
-    if c is None:
-        d = np.zeros(shape, np.float32)
-    else:
-        d = np.array(require_float32(c, "mma c"), order="C")
-        if d.shape != shape:
-            raise InputError(
-                f"mma c: C has shape {d.shape}; need {shape}, one element for a row "
-                "of A and row of B. Pass None for zero"
-            )
+    d = _start(c, (rows_a.shape[0], rows_b.shape[0]))
     # Threads cost more than they save on one instruction.
-    parallel = rows_a.size * shape[1] > _SERIAL_LIMIT
+    parallel = rows_a.size * d.shape[1] > _SERIAL_LIMIT
     jit = dot_unscaled_jit
     chain = jit.chain_parallel if parallel else jit.chain_serial
     chain(
@@ -181,6 +166,29 @@ def matmul_unscaled(
         a_format.k_step,
         d.view(np.uint32),
     )
+    return d
+
+
+def _check_formats(a_format: ElementFormat, b_format: ElementFormat) -> None:
+    for name, element in (("a_format", a_format), ("b_format", b_format)):
+        require_instance(element, f"mma {name}", ElementFormat, "See ElementFormat")
+    if a_format is not b_format and 16 in (a_format.bits, b_format.bits):
+        raise InputError(
+            f"mma a_format, b_format: A is {a_format.name} and B {b_format.name}; "
+            "kind::f16 takes one 16-bit format for both"
+        )
+
+
+def _start(c: npt.ArrayLike | None, shape: tuple[int, int]) -> F32:
+    """Return a new D that holds C."""
+    if c is None:
+        return np.zeros(shape, np.float32)
+    d = np.array(require_float32(c, "mma c"), order="C")
+    if d.shape != shape:
+        raise InputError(
+            f"mma c: C has shape {d.shape}; need {shape}, one element for a row "
+            "of A and row of B. Pass None for zero"
+        )
     return d
 
 

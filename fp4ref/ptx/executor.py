@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 import fp4ref.ptx.instructions  # noqa: F401  registers them
 from fp4ref.hardware.machine import Machine
-from fp4ref.hardware.sm import Body, Cta, Dim3, Role, Warp
+from fp4ref.hardware.sm import Body, Cta, Role, Warp
 from fp4ref.ptx.instructions.tcgen05 import settle
 from fp4ref.ptx.run.loader import load
 from fp4ref.ptx.run.registry import Step, translate
@@ -29,6 +29,7 @@ from fp4ref.ptx.run.state import (
     mask_to_lanes,
 )
 from fp4ref.ptx.text.program import Program
+from fp4ref.trace import Dim3
 
 
 @dataclass(slots=True, eq=False)

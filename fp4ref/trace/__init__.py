@@ -7,7 +7,7 @@ flight, and `perfetto` is the form of another program. A saved trace needs only 
 room to be read.
 """
 
-from fp4ref.trace.events import Barrier, Bytes, Event, Kind, Range
+from fp4ref.trace.events import Barrier, Bytes, Dim3, Event, Kind, Range
 from fp4ref.trace.recorded import FILE_SUFFIX, State, Trace
 from fp4ref.trace.recorder import Recorder
 
@@ -15,6 +15,7 @@ __all__ = [
     "FILE_SUFFIX",
     "Barrier",
     "Bytes",
+    "Dim3",
     "Event",
     "Kind",
     "Range",

@@ -10,6 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 Bytes = NDArray[np.uint8]
+Dim3 = tuple[int, int, int]
+"""Coordinates or extents in a grid, x first, as CUDA's ``dim3``."""
+
 Kind = Literal["sync", "issue", "land", "note"]
 
 
@@ -91,6 +94,10 @@ class Event:
     issued
         For a landing the step of its issue, for a wait that blocked the step at which
         it began; otherwise -1.
+    after
+        What had to come first, by step: for a landing the landings that it waited for,
+        for an issue the issues of the operations that must land before its own.
+        Operations that had landed before the issue are not among them.
     frames
         Ids of the frame index, outermost first.
     source, kernel_source
@@ -99,7 +106,7 @@ class Event:
 
     step: int
     sm: int
-    cta: tuple[int, int, int]
+    cta: Dim3
     agent: str
     operation: str
     kind: Kind
@@ -111,3 +118,4 @@ class Event:
     source: str = ""
     kernel_source: str = ""
     issued: int = -1
+    after: tuple[int, ...] = ()

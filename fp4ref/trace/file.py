@@ -164,6 +164,11 @@ class _Events:
                 "frames": all(isinstance(f, str) for f in event["frames"]),
                 "issued": isinstance(event["issued"], int)
                 and -1 <= event["issued"] <= step,
+                # Older files have no such field.
+                "after": all(
+                    _is_count(earlier) and earlier < step
+                    for earlier in event.get("after", ())
+                ),
                 "reads": all(map(self._inside, event["reads"])),
                 "writes": all(map(self._inside, event["writes"])),
                 "barrier": all(map(_is_barrier, event["barrier"])),

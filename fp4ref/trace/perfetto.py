@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from fp4ref.trace.events import Event
@@ -11,7 +11,8 @@ from fp4ref.trace.events import Event
 def to_perfetto(events: Sequence[Event], meta: dict[str, Any]) -> dict[str, Any]:
     """Return one row for each event: one step is 1 microsecond.
 
-    Asynchronous work is drawn from issue to landing on its unit's track.
+    Asynchronous work is drawn from issue to landing on its unit's track, with an arrow
+    to a landing from each one that it waited for.
     """
     agents = sorted({(e.sm, e.agent) for e in events})
     tid = {key: i for i, key in enumerate(agents)}
@@ -35,4 +36,20 @@ def to_perfetto(events: Sequence[Event], meta: dict[str, Any]) -> dict[str, Any]
                 "args": args,
             }
         )
+    rows += _arrows(events, tid)
     return {"traceEvents": rows, "displayTimeUnit": "ns", "otherData": meta}
+
+
+def _arrows(
+    events: Sequence[Event], tid: dict[tuple[int, str], int]
+) -> Iterator[dict[str, Any]]:
+    """Start and end of an arrow for each pair of landings of which one had to wait."""
+    pairs = [(b, e.step) for e in events if e.kind == "land" for b in e.after]
+    for number, ends in enumerate(pairs):
+        for ph, step in zip("sf", ends, strict=True):
+            e = events[step]
+            # An end binds to the span around it, not to the next one.
+            binding = {"bp": "e"} if ph == "f" else {}
+            ids = {"ts": step, "pid": e.sm, "tid": tid[e.sm, e.agent]}
+            names = {"name": "after", "cat": "after", "ph": ph, "id": number}
+            yield names | ids | binding

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from fp4ref.arguments import require_integer
 from fp4ref.errors import TraceError
-from fp4ref.trace.events import Barrier, Bytes, Event, Range
+from fp4ref.trace.events import Barrier, Bytes, Dim3, Event, Range
 from fp4ref.trace.file import FORMAT_VERSION, read_parts, write_parts
 from fp4ref.trace.perfetto import to_perfetto
 
@@ -90,7 +90,7 @@ class Trace:
         frame: str | None = None,
         agent: str | None = None,
         operation: str | None = None,
-        cta: tuple[int, int, int] | None = None,
+        cta: Dim3 | None = None,
     ) -> list[Event]:
         """Events that match every given field; `operation` matches by prefix."""
         return [
@@ -203,7 +203,8 @@ class Trace:
     def to_perfetto(self) -> dict[str, Any]:
         """Return the trace in Perfetto's (Chrome's) JSON: one step is 1 microsecond.
 
-        Asynchronous work is drawn from issue to landing on its unit's track.
+        Asynchronous work is drawn from issue to landing on its unit's track, with an
+        arrow to a landing from each one that it waited for.
         """
         return to_perfetto(self.events, self.meta)
 
@@ -217,6 +218,7 @@ def _event(d: dict[str, Any]) -> Event:
             "reads": tuple(Range(*r) for r in d["reads"]),
             "writes": tuple(Range(*r) for r in d["writes"]),
             "frames": tuple(d["frames"]),
+            "after": tuple(d.get("after", ())),
             "barrier": tuple(
                 Barrier(b[0], b[1], b[2], _counts(b[3]), _counts(b[4]))
                 for b in d["barrier"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from fp4ref.trace.events import Barrier, Bytes, Event, Kind, Range
+from fp4ref.trace.events import Barrier, Bytes, Dim3, Event, Kind, Range
 from fp4ref.trace.recorded import Trace
 
 
@@ -51,7 +51,7 @@ class Recorder:
     def end(
         self,
         sm: int,
-        cta: tuple[int, int, int],
+        cta: Dim3,
         agent: str,
         operation: str,
         kind: Kind,
@@ -61,6 +61,7 @@ class Recorder:
         source: str = "",
         kernel_source: str = "",
         issued: int = -1,
+        after: Sequence[int] = (),
     ) -> Event:
         """Close the event: give it the accesses noted since the last one."""
         event = Event(
@@ -78,6 +79,7 @@ class Recorder:
             source,
             kernel_source,
             issued,
+            tuple(after),
         )
         self.trace.events.append(event)
         self.trace.deltas.append(tuple(self._deltas))

@@ -27,7 +27,7 @@ from fp4ref.evidence.side_by_side import side_by_side
 from fp4ref.execution.runs import Run
 from fp4ref.gemm.config import TILE_K, TILE_M
 from fp4ref.gemm.descriptors import K_BLOCKS
-from fp4ref.hardware.tcgen05 import SF_ROWS
+from fp4ref.hardware.mma_operands import SF_ROWS
 from fp4ref.layout import (
     SwizzleMode,
     padded_shape,

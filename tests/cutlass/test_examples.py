@@ -17,6 +17,7 @@ from fp4ref.cutlass.process import check_symbols
 from fp4ref.errors import InputError, LaunchFault
 from fp4ref.hardware import cp_async, mma_unscaled, smem
 from fp4ref.hardware.machine import Machine
+from fp4ref.hardware.mma_operands import Tile
 from fp4ref.hardware.tensor_map import TensorMap
 from fp4ref.layout import sf_nbytes, swizzle_scales, unswizzle_scales
 from fp4ref.numerics.formats import pack_e2m1
@@ -287,10 +288,8 @@ def test_what_the_ptx_text_alone_says_of_the_other_examples(tools, name, says):
 
 
 def one_row_off(monkeypatch):
-    right = mma_unscaled.read_tile
-    monkeypatch.setattr(
-        mma_unscaled, "read_tile", lambda *args: np.roll(right(*args), 1, axis=0)
-    )
+    right = Tile.read
+    monkeypatch.setattr(Tile, "read", lambda tile: np.roll(right(tile), 1, axis=0))
 
 
 def no_swizzle(monkeypatch):

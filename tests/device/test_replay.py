@@ -10,7 +10,7 @@ import pytest
 from recordings import BACKENDS, TRAPS, differences
 
 from fp4ref.device.compile import nvrtc_version
-from fp4ref.hardware import mbarrier, tma
+from fp4ref.hardware import mbarrier, tma, tma_box
 from fp4ref.hardware.tensor_map import DataType, TensorMap
 from fp4ref.ptx.instructions.approximate import rcp_approx_ftz
 from probes import convert, exhaustive, header_formats, tensor_map
@@ -167,8 +167,8 @@ def test_a_wrong_swizzle_is_found(monkeypatch):
             order[:32] = np.roll(order[:32], 16)
         return order
 
-    right = tma._swizzled
-    monkeypatch.setattr(tma, "_swizzled", off_by_one_chunk)
+    right = tma_box.swizzled
+    monkeypatch.setattr(tma, "swizzled", off_by_one_chunk)
     for backend in BACKENDS:
         assert differences("tma", backend, "swizzle 3")
 
@@ -179,14 +179,14 @@ def test_a_wrong_fill_byte_is_found(monkeypatch):
         tile[0, 0] ^= 1
         return tile
 
-    right = tma._fill
-    monkeypatch.setattr(tma, "_fill", one_byte)
+    right = tma_box.fill
+    monkeypatch.setattr(tma_box, "fill", one_byte)
     for backend in BACKENDS:
         assert differences("tma", backend, "outside gone")
 
 
 def test_a_wrong_nan_fill_is_found(monkeypatch):
-    monkeypatch.setattr(tma, "_NAN_FILL", 0x7FFF)
+    monkeypatch.setattr(tma_box, "NAN_FILL", 0x7FFF)
     assert differences("tma", "emulator", "NaN fill")
 
 

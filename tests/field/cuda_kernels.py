@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from fp4ref.device.compile import compile_cuda, nvrtc_version
 from fp4ref.errors import Fp4refError
-from fp4ref.hardware.machine import Machine, Ordering
+from fp4ref.hardware.machine import Machine
+from fp4ref.hardware.machine_state import Ordering
 from fp4ref.hardware.schedule import make_schedule
 from fp4ref.ptx import Program, launch, parse
 

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fp4ref.hardware.machine import Machine, Ordering
+from fp4ref.hardware.machine import Machine
+from fp4ref.hardware.machine_state import Ordering
 from fp4ref.hardware.schedule import make_schedule
-from fp4ref.hardware.sm import Blocked, Cta, Dim3, Role, Warp
-from fp4ref.trace import Recorder
+from fp4ref.hardware.sm import Blocked, Cta, Role, Warp
+from fp4ref.trace import Dim3, Recorder
 
 BASE = 0x400
 """First shared address of a CTA."""

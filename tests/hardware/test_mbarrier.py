@@ -17,7 +17,7 @@ from fp4ref.errors import (
     OutOfBounds,
 )
 from fp4ref.hardware import cluster, mbarrier, smem
-from fp4ref.hardware.mbarrier import MbarrierState
+from fp4ref.hardware.mbarrier_unit import MbarrierState
 
 LIMIT = (1 << 20) - 1
 

@@ -7,7 +7,7 @@ from on_machine import launch, machine
 
 from fp4ref.errors import DeadlockError
 from fp4ref.hardware import named_barrier
-from fp4ref.hardware.named_barrier import NamedBarrierFault
+from fp4ref.hardware.cta_barriers import NamedBarrierFault
 
 
 @pytest.mark.parametrize("schedule", ["eager", "late", 0, 1, 2])

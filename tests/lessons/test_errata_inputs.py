@@ -16,7 +16,7 @@ import pytest
 from other_inputs import others
 
 from fp4ref import frames
-from fp4ref.hardware.smem import NBYTES as SMEM_NBYTES
+from fp4ref.hardware.shared_memory import NBYTES as SMEM_NBYTES
 from fp4ref.lessons import record
 from fp4ref.lessons.answer import first_difference
 from fp4ref.lessons.errata import ERRATA, Entry, ErrataError

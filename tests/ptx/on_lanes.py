@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fp4ref.hardware.machine import Machine, Ordering
+from fp4ref.hardware.machine import Machine
+from fp4ref.hardware.machine_state import Ordering
 from fp4ref.hardware.schedule import make_schedule
 from fp4ref.ptx import Program, launch, parse
 from fp4ref.trace import Recorder

@@ -17,7 +17,7 @@ from on_lanes import machine
 
 from fp4ref.errors import Fp4refError
 from fp4ref.hardware import mbarrier, smem, tcgen05, tmem
-from fp4ref.hardware.machine import Ordering
+from fp4ref.hardware.machine_state import Ordering
 from fp4ref.layout import SwizzleMode
 from fp4ref.numerics import ScaleFormat, matmul_block_scaled, pack_e2m1
 from fp4ref.ptx import Program, UndefinedRegister, launch, parse
@@ -143,12 +143,12 @@ def _odd_calls(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def _scales(change: Callable[[U8], U8]) -> Callable[[pytest.MonkeyPatch], None]:
     def patch(monkeypatch: pytest.MonkeyPatch) -> None:
-        right = tcgen05._read_scales
+        right = tcgen05.read_scales
 
         def wrong(*args: Any, **kwargs: Any) -> U8:
             return change(right(*args, **kwargs))
 
-        monkeypatch.setattr(tcgen05, "_read_scales", wrong)
+        monkeypatch.setattr(tcgen05, "read_scales", wrong)
 
     return patch
 

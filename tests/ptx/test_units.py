@@ -16,7 +16,7 @@ from fp4ref.errors import (
     RegistersNotReady,
 )
 from fp4ref.hardware.advisory import Advisory
-from fp4ref.hardware.mbarrier import MbarrierState
+from fp4ref.hardware.mbarrier_unit import MbarrierState
 from fp4ref.hardware.tensor_map import DataType, TensorMap
 from fp4ref.ptx import (
     IssueFault,

@@ -16,7 +16,7 @@ import numpy as np
 from fp4ref.errors import ConfigError
 from fp4ref.gemm.config import GemmConfig
 from fp4ref.gemm.plan.values import Plan
-from fp4ref.hardware.smem import NBYTES as SMEM_NBYTES
+from fp4ref.hardware.shared_memory import NBYTES as SMEM_NBYTES
 from fp4ref.hardware.tmem import COLUMNS
 from fp4ref.numerics import ScaleFormat
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from fp4ref.gemm.config import TILE_M, GemmConfig
 from fp4ref.gemm.descriptors import K_BLOCKS
-from fp4ref.hardware.tcgen05 import SF_ROWS
+from fp4ref.hardware.mma_operands import SF_ROWS
 
 
 @dataclass(frozen=True, slots=True)

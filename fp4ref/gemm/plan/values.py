@@ -23,7 +23,7 @@ from fp4ref.gemm.plan.tmem_map import TmemMap
 from fp4ref.gemm.plan.warps import RoleWarps, warps
 from fp4ref.gemm.plan.why import Deduced, Why, deduced
 from fp4ref.hardware.clc import RESPONSE_NBYTES
-from fp4ref.hardware.smem import NBYTES as SMEM_NBYTES
+from fp4ref.hardware.shared_memory import NBYTES as SMEM_NBYTES
 from fp4ref.hardware.tcgen05 import InstrDescriptor
 from fp4ref.hardware.tensor_map import DataType
 from fp4ref.layout import SwizzleMode

@@ -17,7 +17,7 @@ from fp4ref.gemm.config import TILE_K, TILE_M, GemmConfig
 from fp4ref.gemm.descriptors import K_BLOCKS
 from fp4ref.gemm.pipeline import PipelineState
 from fp4ref.gemm.plan import plan
-from fp4ref.hardware.mbarrier import MbarrierState
+from fp4ref.hardware.mbarrier_unit import MbarrierState
 from fp4ref.hardware.tcgen05 import MMA_K
 from fp4ref.lessons.exercise import exercise
 from fp4ref.trace import Event

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from fp4ref.errors import TensorMapError
-from fp4ref.hardware.mbarrier import NBYTES as MBARRIER_NBYTES
+from fp4ref.hardware.mbarrier_unit import NBYTES as MBARRIER_NBYTES
 from fp4ref.hardware.tensor_map import DataType, TensorMap
 from fp4ref.lessons.record import compiled, is_assembled, lines
 from fp4ref.lessons.truths import runs

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from fp4ref.cuda_kernel.build import packaged
 from fp4ref.errors import TensorMapError
-from fp4ref.hardware.smem import NBYTES as SMEM_NBYTES
+from fp4ref.hardware.shared_memory import NBYTES as SMEM_NBYTES
 from fp4ref.hardware.smem import SmemDescriptor
 from fp4ref.hardware.tensor_map import DataType, TensorMap
 from fp4ref.hardware.tmem import LANES, lane_column

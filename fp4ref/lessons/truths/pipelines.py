@@ -7,7 +7,7 @@ from fp4ref.gemm.pipeline import PipelineState
 from fp4ref.gemm.plan import plan
 from fp4ref.gemm.plan.values import CARVEOUT_NBYTES
 from fp4ref.hardware import clc
-from fp4ref.hardware.smem import NBYTES as SMEM_NBYTES
+from fp4ref.hardware.shared_memory import NBYTES as SMEM_NBYTES
 from fp4ref.lessons.record import compiled, lines
 from fp4ref.lessons.truths.runs import (
     EXAMPLE,

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from fp4ref.hardware import mbarrier
-from fp4ref.hardware.mbarrier import MbarrierState
+from fp4ref.hardware.mbarrier_unit import MbarrierState
 from fp4ref.ptx.instructions.spin_loops import spins
 from fp4ref.ptx.run.operands import Get, address_reader, reader, writer
 from fp4ref.ptx.run.registry import Action, Form, Wait, instruction

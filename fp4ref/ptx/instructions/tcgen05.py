@@ -12,7 +12,8 @@ from typing import cast
 import numpy as np
 
 from fp4ref.hardware import tcgen05, tmem
-from fp4ref.hardware.tmem import Registers, Shape
+from fp4ref.hardware.registers import Registers
+from fp4ref.hardware.tmem import Shape
 from fp4ref.ptx.run.operands import address_reader, items_of, reader
 from fp4ref.ptx.run.registry import Action, Form, Step, Unknown, Wait, instruction
 from fp4ref.ptx.run.spaces import shared_address

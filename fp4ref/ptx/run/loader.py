@@ -8,11 +8,11 @@ import numpy as np
 
 from fp4ref.errors import InputError
 from fp4ref.hardware.machine import Machine
-from fp4ref.hardware.sm import Dim3
-from fp4ref.hardware.smem import BASE as SMEM_BASE
+from fp4ref.hardware.shared_memory import BASE as SMEM_BASE
 from fp4ref.ptx.run.state import LaunchContext
 from fp4ref.ptx.text.program import Program
 from fp4ref.ptx.text.syntax import Address, Symbol, Variable
+from fp4ref.trace import Dim3
 
 DYNAMIC_ALIGNMENT = 16
 """Least alignment of dynamic shared memory after static [measured on an H200]."""

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from fp4ref.hardware.smem import RANK_SHIFT
+from fp4ref.hardware.shared_memory import RANK_SHIFT
 from fp4ref.ptx.run.special_registers import special_reader
 from fp4ref.ptx.run.state import (
     FULL,

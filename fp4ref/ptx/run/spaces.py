@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 
 from fp4ref.errors import MisalignedAddress, OutOfBounds
 from fp4ref.hardware.byte_array import Memory
+from fp4ref.hardware.shared_memory import RANK_SHIFT
 from fp4ref.hardware.sm import Cta
-from fp4ref.hardware.smem import RANK_SHIFT, load_generic, store_generic
+from fp4ref.hardware.smem import load_generic, store_generic
 from fp4ref.ptx.run.state import WarpState
 from fp4ref.trace import Bytes, Range
 

@@ -83,7 +83,7 @@ SPECIALS: dict[str, Compute] = {
     "%warpid": lambda s: s.warp.index,
     "%nwarpid": lambda s: len(s.warp.cta.warps),
     "%smid": lambda s: s.warp.cta.sm.index,
-    "%nsmid": lambda s: len(s.warp.machine.sms),
+    "%nsmid": lambda s: s.warp.machine.sm_count,
     "%cluster_ctarank": lambda s: s.warp.cta.rank,
     "%cluster_nctarank": lambda s: len(s.warp.cta.cluster.ctas),
     "%dynamic_smem_size": lambda s: s.context.dynamic_nbytes,

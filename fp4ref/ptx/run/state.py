@@ -19,8 +19,8 @@ from fp4ref.ptx.text.program import Program
 from fp4ref.ptx.text.syntax import TYPE_NBYTES, Instruction, Operand, PtxError, Register
 
 if TYPE_CHECKING:
+    from fp4ref.hardware.registers import Registers
     from fp4ref.hardware.sm import Warp
-    from fp4ref.hardware.tmem import Registers
 
 LANES = 32
 FULL = (1 << LANES) - 1

@@ -1,0 +1,184 @@
+"""machine_state: what the warps of all SMs share, above all what is in flight.
+
+Asynchronous units work in two steps. An instruction *issues* an `AsyncOp`; later it
+*lands*: it reads its operands, writes its result and signals. What must land before it
+is in `AsyncOp.after`; all else is free, and the schedule decides. A conflict with an
+operation in flight is a fault at issue, and at any other access.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from types import CodeType
+from typing import Literal
+
+from fp4ref.errors import InputError, ReadWhileInFlight
+from fp4ref.hardware.advisory import Advisory
+from fp4ref.hardware.byte_array import Memory
+from fp4ref.hardware.global_memory import GlobalMemory
+from fp4ref.hardware.in_flight import AsyncOp, closure, find_conflict
+from fp4ref.hardware.schedule import Eager, Schedule
+from fp4ref.hardware.source_line import caller, source_line
+from fp4ref.trace import Dim3, Range, Recorder
+
+Ordering = Literal["ptx", "shipped"]
+
+
+class MachineState:
+    """Global memory, the operations in flight, and the books of a machine.
+
+    Parameters
+    ----------
+    sm_count
+        Streaming multiprocessors.
+    schedule, ordering, recorder
+        As of `fp4ref.hardware.machine.Machine`.
+
+    Attributes
+    ----------
+    in_flight
+        Operations that have not landed, oldest first.
+    pending
+        First CTAs of the clusters that have not been launched.
+    stats, advisories
+        How often each operation was issued, and each `Advisory` relied on.
+    agent
+        Who acts now, for faults.
+    """
+
+    def __init__(
+        self,
+        sm_count: int,
+        schedule: Schedule | None,
+        ordering: Ordering,
+        recorder: Recorder | None,
+    ) -> None:
+        if ordering not in ("ptx", "shipped"):
+            raise InputError(f"ordering {ordering!r}: say 'ptx' or 'shipped'")
+        self.sm_count = sm_count
+        self.schedule: Schedule = schedule or Eager()
+        self.ordering: Ordering = ordering
+        self.recorder = recorder
+        self.memories: list[Memory] = []
+        self.in_flight: list[AsyncOp] = []
+        self.pending: deque[Dim3] = deque()
+        self.dependents_launched = False
+        self.stats: dict[str, int] = {}
+        self.advisories: dict[str, int] = {}
+        self.agent = "host"
+        self._landing = False
+        self.known_code: dict[CodeType, str | None] = {}
+        self.gmem = GlobalMemory()
+        self.watch(self.gmem)
+
+    def watch(self, memory: Memory) -> None:
+        """Let no access to `memory` conflict with what is in flight."""
+        memory.guard = self.guard
+        memory.who = lambda: self.agent
+        self.memories.append(memory)
+
+    def source(self) -> str:
+        """``file:line`` of the kernel statement that is executing."""
+        return source_line(caller(), self.known_code)
+
+    def count(self, operation: str) -> None:
+        """Count one operation in `stats`."""
+        self.stats[operation] = self.stats.get(operation, 0) + 1
+
+    def advise(self, advisory: Advisory) -> None:
+        """Count a use of what the PTX text does not promise, in `advisories`."""
+        text = advisory.value
+        self.advisories[text] = self.advisories.get(text, 0) + 1
+
+    def put_in_flight(self, op: AsyncOp) -> None:
+        """Take an operation that was issued; the eager schedule lands it at once."""
+        self.in_flight.append(op)
+        if self.schedule.lands_at_issue:
+            self.land(op)
+
+    def land(self, op: AsyncOp) -> None:
+        """Land an operation whose turn it is."""
+        outer_agent, outer_landing = self.agent, self._landing
+        self.agent, self._landing = f"{op.unit} for {op.who}", True
+        try:
+            op.land()
+        finally:
+            self.agent, self._landing = outer_agent, outer_landing
+        after = sorted(before.landed_at for before in op.after)
+        op.finish()
+        self.in_flight.remove(op)
+        if self.recorder:
+            event = self.recorder.end(
+                op.sm,
+                op.ctaid,
+                op.unit,
+                op.operation,
+                "land",
+                op.operands,
+                frames=op.frames,
+                source=op.source,
+                kernel_source=op.kernel_source,
+                issued=op.issued,
+                after=after,
+            )
+            op.landed_at = event.step
+
+    def land_now(self, op: AsyncOp) -> None:
+        """Land an operation that something needs at once, and all before it."""
+        for before in op.after:
+            self.land_now(before)
+        if not op.landed:
+            self.land(op)
+
+    def check_conflicts(
+        self,
+        who: str,
+        operation: str,
+        reads: Sequence[Range],
+        writes: Sequence[Range],
+        after: Sequence[AsyncOp],
+    ) -> None:
+        """Raise for an operation that is to come only `after` some of those in flight.
+
+        Raises
+        ------
+        ReadWhileInFlight
+            It conflicts with one of the others.
+        """
+        if self.in_flight:
+            ordered = closure(after)
+            for other in self.in_flight:
+                if other not in ordered:
+                    self._check_conflict(who, operation, reads, writes, other)
+
+    def guard(self, where: Range, is_write: bool) -> None:
+        """Raise `ReadWhileInFlight` if an operation in flight still uses `where`."""
+        if self._landing:
+            return
+        for other in self.in_flight:
+            reads, writes = ((), (where,)) if is_write else ((where,), ())
+            self._check_conflict(self.agent, "an access", reads, writes, other)
+
+    def _check_conflict(
+        self,
+        who: str,
+        what: str,
+        reads: Sequence[Range],
+        writes: Sequence[Range],
+        other: AsyncOp,
+    ) -> None:
+        found = find_conflict(reads, writes, other)
+        if found is None:
+            return
+        memory = next(m for m in self.memories if m.space == found.space)
+        raise ReadWhileInFlight(
+            f"{what} touches bytes that {other.operation} in flight {found.verb}",
+            who=f"{who}; in flight from {other.who}"
+            + (f" at {other.statement}" if other.statement else ""),
+            where=memory.describe(found.address),
+            rule="accesses by asynchronous operations are ordered only by their "
+            "completion mechanism or by a listed pipeline order [PTX: Memory "
+            "consistency, tcgen05]",
+            remedy="wait for the barrier or group that completes it",
+        )

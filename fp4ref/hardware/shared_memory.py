@@ -1,0 +1,146 @@
+"""shared_memory: the bytes of one CTA, and who wrote them without a proxy fence.
+
+A CTA sees 232,448 bytes from shared address 0x400; the 1 KB below is reserved. In a
+cluster, bits 24 and up of an address hold the CTA's rank. Bytes written by the generic
+proxy are marked with their writer until it executes a fence.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fp4ref.errors import MissingProxyFence
+from fp4ref.hardware.byte_array import Memory
+from fp4ref.trace import Bytes, Range
+
+BASE = 0x400
+"""First shared address of a CTA. Source: ptxas for sm_90a and sm_100a."""
+
+NBYTES = 232_448
+"""Dynamic shared memory of one CTA: 227 KB (CUTLASS `sm100_smem_capacity_bytes`)."""
+
+_BEHIND_BARRIER = 1 << 15
+"""Bit of `SharedMemory.unfenced_by`: the writer has reached a CTA barrier since."""
+
+RANK_SHIFT = 24
+"""Bits of a shared::cluster address above the offset: the CTA rank."""
+
+
+def writer_mark(rank: int, warp: int) -> int:
+    """Return what `SharedMemory.unfenced_by` holds for a warp of the CTA of `rank`."""
+    return 1 + warp + 32 * rank
+
+
+class SharedMemory(Memory):
+    """Shared memory of the CTA that lives on one SM.
+
+    Attributes
+    ----------
+    unfenced_by
+        For each byte the warp whose ``st.shared`` awaits a proxy fence, or 0.
+    labels
+        Names of objects, by address, for faults and traces.
+    """
+
+    def __init__(self, sm: int) -> None:
+        super().__init__(f"smem{sm}", BASE, NBYTES)
+        self.unfenced_by: NDArray[np.uint16] = np.zeros(NBYTES, np.uint16)
+        self.labels: dict[int, str] = {}
+
+    def describe(self, address: int) -> str:
+        """Name the labelled object at or below `address`, if any."""
+        at = max((a for a in self.labels if a <= address), default=None)
+        if at is None:
+            return f"{self.space} {address:#x}"
+        offset = f" + {address - at}" if address != at else ""
+        return f"{self.space} {address:#x} ({self.labels[at]}{offset})"
+
+    def read_async(self, where: Range) -> Bytes:
+        """Read through the async proxy.
+
+        Raises
+        ------
+        MissingProxyFence
+            A byte was written by ``st.shared`` and not fenced since.
+        """
+        self.check_bounds(where)
+        self._check_fenced(self.window(self.unfenced_by, where), where, "read")
+        return self.read(where)
+
+    def write_async(self, where: Range, data: Bytes) -> None:
+        """Write through the async proxy.
+
+        Raises
+        ------
+        MissingProxyFence
+            A byte was written by ``st.shared`` and not fenced since: either write
+            could come last.
+        """
+        self.check_bounds(where)
+        self._check_fenced(self.window(self.unfenced_by, where), where, "overwritten")
+        self.write(where, data)
+
+    def gather_async(self, addresses: NDArray[np.int64], within: Range) -> Bytes:
+        """Read scattered bytes through the async proxy; `within` bounds them."""
+        self.check_bounds(within)
+        self.guard(within, False)
+        at = addresses - self.base
+        # Often the whole of `within` is good, which is cheaper to find out.
+        if self.window(self.unfenced_by, within).any():
+            self._check_fenced(self.unfenced_by[at], within, "read")
+        if not self.window(self.written, within).all():
+            unknown = ~self.written[at]
+            if unknown.any():
+                first = int(addresses[unknown].min())
+                raise self.never_written(first, int(unknown.sum()), addresses.size)
+        if self.recorder:
+            self.recorder.read(within)
+        data: Bytes = self.data[at]
+        return data
+
+    def mark_unfenced(self, where: Range, mark: int) -> None:
+        """Note a write by the generic proxy of the writer of `mark`."""
+        self.window(self.unfenced_by, where)[:] = mark
+
+    def fence(self, where: Range, mark: int) -> None:
+        """Forget the writes of the writer of `mark`: it has executed a proxy fence."""
+        writers = self.window(self.unfenced_by, where)
+        writers[writers & ~np.uint16(_BEHIND_BARRIER) == mark] = 0
+
+    def reach_barrier(self, where: Range, mark: int) -> None:
+        """Note that the unfenced writes of the writer of `mark` precede a barrier."""
+        writers = self.window(self.unfenced_by, where)
+        writers[writers == mark] |= np.uint16(_BEHIND_BARRIER)
+
+    def _check_fenced(
+        self, writers: NDArray[np.uint16], where: Range, verb: str
+    ) -> None:
+        """Raise `MissingProxyFence` if any of `writers` is a warp."""
+        if not writers.any():
+            return
+        stale = writers[writers != 0]
+        rank, warp = divmod((int(stale[0]) & ~_BEHIND_BARRIER) - 1, 32)
+        raise MissingProxyFence(
+            f"{stale.size} bytes written by st.shared are {verb} by the async proxy",
+            who=f"{self.who()}; written by warp {warp}"
+            + (f" of rank {rank}" if rank else ""),
+            where=self.describe(where.start),
+            rule="a generic-proxy write needs fence.proxy.async before an async-proxy "
+            "access [PTX: async proxy]",
+            remedy="execute fence.proxy.async.shared::cta in the writing warp, then a "
+            "barrier",
+        )
+
+    def accept_barriers(self, where: Range) -> bool:
+        """Take a barrier for the missing proxy fence; True if any byte needed it."""
+        writers = self.window(self.unfenced_by, where)
+        behind = writers & _BEHIND_BARRIER != 0
+        writers[behind] = 0
+        return bool(behind.any())
+
+    def forget(self) -> None:
+        """Start a new CTA: nothing is written, no label is known."""
+        super().forget()
+        self.unfenced_by[:] = 0
+        self.labels = {}
