@@ -177,6 +177,12 @@ def functions_of_numerics() -> Iterator[Public]:
 
 def functions_of_layout() -> Iterator[Public]:
     """Everything callable in `fp4ref.layout`."""
+    yield from functions_of_the_algebra()
+    yield from functions_of_scales()
+
+
+def functions_of_the_algebra() -> Iterator[Public]:
+    """Layouts, and what makes others of them."""
     la = layout
     for call in (la.coalesce, la.left_inverse, la.right_inverse):
         yield _public(call, {"layout": (ROW_MAJOR, "layout")})
@@ -204,6 +210,29 @@ def functions_of_layout() -> Iterator[Public]:
         {"stride": (None,)},
     )
     yield _public(la.idx2crd, {"idx": (5, "whole"), "shape": ((4, 8), "int_tuple")})
+    yield Public(
+        la.Layout,
+        {"shape": (4, 8), "stride": (8, 1)},
+        dict.fromkeys(("shape", "stride"), "int_tuple"),
+        {},
+    )
+    yield _public(
+        la.Swizzle,
+        {"bits": (3, "whole"), "base": (4, "whole"), "shift": (3, "whole")},
+    )
+    yield _public(
+        la.swizzled_offsets,
+        {
+            "mode": (SwizzleMode.B128, "whole"),
+            "rows": (8, "whole"),
+            "row_bytes": (128, "whole"),
+        },
+    )
+
+
+def functions_of_scales() -> Iterator[Public]:
+    """Where scale factors lie in memory and TMEM."""
+    la = layout
     yield _public(
         la.element_scale_layout,
         {"rows": (128, "whole"), "k": (64, "whole"), "sf_vec_size": (16, "whole")},
@@ -216,30 +245,12 @@ def functions_of_layout() -> Iterator[Public]:
         yield _public(call, {"tile_n": (64, "whole"), "n_tile": (1, "whole")})
     yield _public(la.sfb_smem_rows, {"tile_n": (64, "whole")})
     yield Public(la.swizzle_scales, {"scales": SCALES}, {"scales": "codes"}, {})
-    yield _public(
-        la.swizzled_offsets,
-        {
-            "mode": (SwizzleMode.B128, "whole"),
-            "rows": (8, "whole"),
-            "row_bytes": (128, "whole"),
-        },
-    )
     yield _public(la.tmem_scale_position, {"row": (3, "whole"), "s": (1, "whole")})
     flat = layout.swizzle_scales(SCALES)
     for call, name in ((la.unswizzle_scales, "flat"), (SwizzledScales, "data")):
         yield _public(
             call, {name: (flat, "codes"), "rows": (2, "whole"), "cols": (4, "whole")}
         )
-    yield Public(
-        la.Layout,
-        {"shape": (4, 8), "stride": (8, 1)},
-        dict.fromkeys(("shape", "stride"), "int_tuple"),
-        {},
-    )
-    yield _public(
-        la.Swizzle,
-        {"bits": (3, "whole"), "base": (4, "whole"), "shift": (3, "whole")},
-    )
     yield _public(la.scale_atom, {"crd": ((3, 1), "int_tuple")})
 
 
@@ -256,6 +267,25 @@ KERNEL = fp4ref.run(QA, QA, backend="ptx")
 
 def functions_of_fp4ref() -> Iterator[Public]:
     """Everything callable in `fp4ref`, and the two roads of `fp4ref.oracle`."""
+    yield from functions_that_multiply()
+    yield from functions_that_make_operands()
+    yield Public(
+        fp4ref.GemmConfig,
+        {"tile_n": 128, "norm_constant": 1.0, "alpha": 1.0, "beta": 0.0},
+        {
+            **dict.fromkeys(("tile_n", "stages", "c_stages", "d_stages"), "whole"),
+            **dict.fromkeys(("accumulator_stages", "clc_stages"), "whole"),
+            **dict.fromkeys(("norm_constant", "alpha", "beta"), "number"),
+            **dict.fromkeys(("d_format", "sfd_format", "c_format"), "choice"),
+            **dict.fromkeys(("activation", "scheduler", "raster"), "choice"),
+            **{"bias": "flag", "scale_buffers": "whole"},
+        },
+        dict.fromkeys(("alpha", "stages", "c_format", "activation"), (None,)),
+    )
+
+
+def functions_that_multiply() -> Iterator[Public]:
+    """Products and runs, and what is said about them."""
     two = {"a": (QA, "block_scaled"), "b": (QA, "block_scaled")}
     yield _public(fp4ref.matmul, two)
     yield _public(fp4ref.compare, {"a": (RUN, "run"), "b": (RUN, "run")})
@@ -281,6 +311,10 @@ def functions_of_fp4ref() -> Iterator[Public]:
         | {"sms": "whole", "tiles": "wholes", "trace": "flag"},
         optional | {"schedule": (-1, 0, 3, 10**30), "tiles": (None,)},
     )
+
+
+def functions_that_make_operands() -> Iterator[Public]:
+    """Block-scaled matrices."""
     yield Public(
         fp4ref.quantize,
         {
@@ -324,19 +358,6 @@ def functions_of_fp4ref() -> Iterator[Public]:
             **{"global_scale_convention": "choice", "nibble_order": "choice"},
         },
         {"global_scale": (None,), "scale_format": (None,)},
-    )
-    yield Public(
-        fp4ref.GemmConfig,
-        {"tile_n": 128, "norm_constant": 1.0, "alpha": 1.0, "beta": 0.0},
-        {
-            **dict.fromkeys(("tile_n", "stages", "c_stages", "d_stages"), "whole"),
-            **dict.fromkeys(("accumulator_stages", "clc_stages"), "whole"),
-            **dict.fromkeys(("norm_constant", "alpha", "beta"), "number"),
-            **dict.fromkeys(("d_format", "sfd_format", "c_format"), "choice"),
-            **dict.fromkeys(("activation", "scheduler", "raster"), "choice"),
-            **{"bias": "flag", "scale_buffers": "whole"},
-        },
-        dict.fromkeys(("alpha", "stages", "c_format", "activation"), (None,)),
     )
 
 

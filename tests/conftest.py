@@ -11,7 +11,7 @@ import browser
 import pytest
 
 pytest.register_assert_rewrite(
-    "mma_by_element", "oracle_problem", "raw_bits", "wide_operands"
+    "compared_events", "mma_by_element", "oracle_problem", "raw_bits", "wide_operands"
 )
 
 

@@ -1,14 +1,26 @@
-"""tma: boxes in and out, element by element, groups, bytes, and refusals."""
+"""tma: boxes in and out, element by element, bytes, and refusals."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import product
 from math import prod
 
 import numpy as np
 import pytest
-from on_machine import MBAR, TILE, launch, machine, random_bytes, xor_swizzle
+from on_machine import MBAR, TILE, launch, machine, random_bytes
+from tensor_copies import (
+    B32,
+    B64,
+    B128,
+    BITS,
+    NONE,
+    expected_tensor,
+    expected_tile,
+    load,
+    one_load,
+    store,
+    tensor_map,
+)
 
 from fp4ref.errors import (
     ClusterFault,
@@ -18,117 +30,11 @@ from fp4ref.errors import (
     MisalignedAddress,
     NotModelled,
     OutOfBounds,
-    ReadWhileInFlight,
     UninitialisedRead,
 )
 from fp4ref.hardware import cluster, mbarrier, smem, tma
 from fp4ref.hardware.tensor_map import DataType, TensorMap
 from fp4ref.hardware.tma import TmaFault
-from fp4ref.layout import SwizzleMode
-
-NONE, B32, B64, B128 = SwizzleMode
-BITS = {"UINT8": 8, "UINT16": 16, "FLOAT32": 32, "FLOAT64": 64, "U4_ALIGN8B": 4}
-
-
-def elements(m, coords):
-    """For each element of the box: bit in the tile, bit in the tensor or None."""
-    bits = BITS[m.data_type.name]
-    for number, reversed_index in enumerate(product(*[range(b) for b in m.box[::-1]])):
-        index = reversed_index[::-1]
-        at = [c + i for c, i in zip(coords, index, strict=True)]
-        inside = all(0 <= a < d for a, d in zip(at, m.dims, strict=True))
-        start = at[0] * bits + 8 * sum(
-            a * s for a, s in zip(at[1:], m.strides, strict=True)
-        )
-        yield number * bits, start if inside else None, bits
-
-
-def tile_bit(m, dst, bit):
-    """Bit of the tile's bytes after the swizzle of its shared address."""
-    address = dst + bit // 8
-    return 8 * (xor_swizzle(address, m.swizzle) - dst) + bit % 8
-
-
-def bits_of(data):
-    return np.unpackbits(data, bitorder="little")
-
-
-def expected_tile(m, tensor, coords, dst, fill=0):
-    source = bits_of(tensor)
-    nbytes = prod(m.box) * BITS[m.data_type.name] // 8
-    out = np.zeros(8 * nbytes, np.uint8)
-    for at, origin, bits in elements(m, coords):
-        to = tile_bit(m, dst, at)
-        if origin is None:
-            out[to : to + bits] = [fill >> i & 1 for i in range(bits)]
-        else:
-            out[to : to + bits] = source[origin : origin + bits]
-    return np.packbits(out, bitorder="little")
-
-
-def expected_tensor(m, before, tile, coords, src):
-    source, out = bits_of(tile), bits_of(before)
-    end = 0
-    for at, target, bits in elements(m, coords):
-        if target is not None:
-            from_ = tile_bit(m, src, at)
-            out[target : target + bits] = source[from_ : from_ + bits]
-            end = target + bits
-        elif end and end % 128:
-            # The last chunk of a row is written whole.
-            from_ = tile_bit(m, src, at)
-            out[end : end + bits] = source[from_ : from_ + bits]
-            end += bits
-        else:
-            end = 0
-    return np.packbits(out, bitorder="little")
-
-
-def tensor_map(on, name, dims, box, swizzle=NONE, oob_nan=False, pad=0, seed=0):
-    """A random tensor with `pad` bytes after each row, and its map."""
-    bits = BITS[name]
-    pitch = -(-dims[0] * bits // 8 // 16) * 16 + pad
-    strides, stride = [], pitch
-    for dim in dims[1:]:
-        strides.append(stride)
-        stride *= dim
-    tensor = random_bytes(stride, seed)
-    address = on.gmem.upload("T", tensor)
-    m = TensorMap(
-        DataType[name],
-        address,
-        dims,
-        tuple(strides),
-        box,
-        swizzle=swizzle,
-        oob_nan=oob_nan,
-    )
-    return tensor, m
-
-
-def load(on, m, coords, dst=TILE, expect=None):
-    nbytes = prod(m.box) * BITS[m.data_type.name] // 8
-
-    def body(warp):
-        mbarrier.init(warp, MBAR, 1)
-        mbarrier.arrive_expect_tx(warp, MBAR, nbytes if expect is None else expect)
-        tma.load(warp, m, coords, dst, MBAR)
-        yield from mbarrier.try_wait(warp, MBAR, 0)
-
-    launch(on, body)
-    return on.sms[0].smem.data[dst - 0x400 :][:nbytes]
-
-
-def store(on, m, coords, tile, src=TILE):
-    def body(warp):
-        smem.st(warp, src, tile)
-        smem.fence_proxy_async(warp)
-        tma.store(warp, m, coords, src)
-        tma.commit_group(warp)
-        yield from tma.wait_group(warp, 0)
-
-    launch(on, body)
-
 
 CASES = [
     # data type, dims, box, swizzle, pad
@@ -278,184 +184,6 @@ def test_multicast_writes_the_same_offsets_everywhere():
     want = expected_tile(m, tensor, (0, 0), TILE)
     for sm in (0, 1):
         np.testing.assert_array_equal(on.sms[sm].smem.data[0x400:][:2048], want)
-
-
-# -- bulk groups
-
-
-def storing(steps, groups=3):
-    """Store `groups` tiles, one group each; then `steps`. Returns the machine."""
-    on = machine("late", trace=True)
-    _, m = tensor_map(on, "UINT8", (128, 8), (128, 1))
-
-    def body(warp):
-        for i in range(groups):
-            smem.st(warp, TILE + 128 * i, random_bytes(128, i))
-        smem.fence_proxy_async(warp)
-        for i in range(groups):
-            tma.store(warp, m, (0, i), TILE + 128 * i)
-            tma.commit_group(warp)
-        result = steps(warp)
-        if result is not None:
-            yield from result
-
-    launch(on, body)
-    return on
-
-
-def landed_before(on, operation):
-    """(unit, row) of each landing before the first event called `operation`."""
-    events = on.recorder.trace.events
-    stop = next(e.step for e in events if e.operation == operation)
-    return [
-        (e.agent, e.operands["coords"][1]) for e in events[:stop] if e.kind == "land"
-    ]
-
-
-def test_wait_group_leaves_the_newest_groups_pending():
-    on = storing(lambda w: tma.wait_group(w, 1))
-    landed = landed_before(on, "cp.async.bulk.wait_group")
-    assert ("tma", 0) in landed
-    assert ("tma", 1) in landed
-
-
-def test_wait_group_read_waits_only_for_the_sources():
-    on = storing(lambda w: tma.wait_group(w, 0, read=True))
-    landed = landed_before(on, "cp.async.bulk.wait_group.read")
-    assert {("tma.read", i) for i in range(3)} <= set(landed)
-    assert not {("tma", i) for i in range(3)} <= set(landed)
-
-
-def test_wait_group_for_more_than_there_are_does_not_wait():
-    on = storing(lambda w: tma.wait_group(w, 5))
-    assert landed_before(on, "cp.async.bulk.wait_group") == []
-
-
-def test_wait_group_0_waits_for_an_old_group_though_a_newer_one_is_done():
-    """Only the newest N may be pending; an older one is waited for all the same."""
-    on = machine(trace=True, schedule="late")
-    _, m = tensor_map(on, "UINT8", (128, 8), (128, 1))
-
-    def body(warp):
-        for i in range(3):
-            smem.st(warp, TILE + 128 * i, random_bytes(128, i))
-        smem.fence_proxy_async(warp)
-        ops = []
-        for i in range(3):
-            tma.store(warp, m, (0, i), TILE + 128 * i)
-            ops.append(warp.bulk_open[-1])
-            if i == 2:
-                warp.machine.land_now(ops[1])
-            tma.commit_group(warp)
-        yield from tma.wait_group(warp, 2)
-        assert ops[0].landed
-
-    launch(on, body)
-
-
-def test_source_may_be_reused_only_after_wait_group_read():
-    def reuse(wait):
-        def steps(warp):
-            if wait:
-                yield from tma.wait_group(warp, 0, read=True)
-            smem.st(warp, TILE, random_bytes(16))
-            yield from ()
-
-        return steps
-
-    storing(reuse(True))
-    with pytest.raises(ReadWhileInFlight, match="store in flight reads"):
-        storing(reuse(False))
-
-
-def test_stores_outlive_their_cta():
-    on = storing(lambda w: None)
-    for i in range(3):
-        got = on.gmem.contents(on.gmem.allocations[0].address + 128 * i, 128)
-        np.testing.assert_array_equal(got, random_bytes(128, i))
-
-
-def test_a_load_does_not_outlive_its_cta():
-    on = machine("late")
-    _, m = tensor_map(on, "UINT8", (128,), (128,))
-
-    def body(warp):
-        mbarrier.init(warp, MBAR, 1)
-        mbarrier.arrive_expect_tx(warp, MBAR, 128)
-        tma.load(warp, m, (0,), TILE, MBAR)
-
-    with pytest.raises(ExitFault, match="load is in flight"):
-        launch(on, body)
-
-
-@pytest.mark.parametrize("schedule", ["eager", "late"])
-def test_groups_do_not_pile_up(schedule):
-    on = machine(schedule)
-    _, m = tensor_map(on, "UINT8", (128, 8), (128, 1))
-
-    def body(warp):
-        smem.st(warp, TILE, random_bytes(128))
-        smem.fence_proxy_async(warp)
-        seen = []
-        for i in range(50):
-            tma.store(warp, m, (0, i % 8), TILE)
-            seen.append(warp.bulk_open[-1])
-            tma.commit_group(warp)
-            yield from tma.wait_group(warp, 0)
-        assert len(warp.bulk_groups) <= 1
-        assert not warp.bulk_open
-        assert all(not op.after for op in seen)
-
-    launch(on, body)
-
-
-def test_two_stores_to_the_same_place_in_flight():
-    on = machine("late")
-    _, m = tensor_map(on, "UINT8", (128, 8), (128, 1))
-
-    def body(warp):
-        smem.st(warp, TILE, random_bytes(128))
-        smem.fence_proxy_async(warp)
-        tma.store(warp, m, (0, 0), TILE)
-        tma.store(warp, m, (0, 0), TILE)
-
-    with pytest.raises(ReadWhileInFlight):
-        launch(on, body)
-
-
-def test_loads_into_one_place_in_flight():
-    on = machine("late")
-    _, m = tensor_map(on, "UINT8", (128, 8), (128, 1))
-
-    def body(warp):
-        mbarrier.init(warp, MBAR, 1)
-        mbarrier.arrive_expect_tx(warp, MBAR, 256)
-        tma.load(warp, m, (0, 0), TILE, MBAR)
-        tma.load(warp, m, (0, 1), TILE, MBAR)
-
-    with pytest.raises(ReadWhileInFlight, match="load in flight writes"):
-        launch(on, body)
-
-
-def test_reading_a_tile_before_its_barrier():
-    on = machine("late")
-    _, m = tensor_map(on, "UINT8", (128, 8), (128, 1))
-
-    def body(warp):
-        mbarrier.init(warp, MBAR, 1)
-        mbarrier.arrive_expect_tx(warp, MBAR, 128)
-        tma.load(warp, m, (0, 0), TILE, MBAR)
-        smem.ld(warp, TILE + 127, 1)
-
-    with pytest.raises(ReadWhileInFlight, match="load in flight writes"):
-        launch(on, body)
-
-
-# -- refusals
-
-
-def one_load(m, coords=(0, 0), dst=TILE):
-    return lambda w: tma.load(w, m, coords, dst, MBAR)
 
 
 @pytest.mark.parametrize("offset", [16, 64, 127])

@@ -12,7 +12,7 @@ from fp4ref import lessons
 from fp4ref.cuda_kernel.twins import twin
 from fp4ref.errors import InputError
 from fp4ref.frames import FRAMES
-from fp4ref.lessons import machine, page
+from fp4ref.lessons import first_cell, page
 from fp4ref.lessons.outline import LESSONS
 from fp4ref.lessons.show import cuda_excerpt, python_excerpt
 
@@ -146,16 +146,16 @@ def test_start_never_fails(
     def broken() -> None:
         raise OSError("a broken driver")
 
-    monkeypatch.setattr(machine, "doctor", broken)
-    machine.start("00_start_here")
+    monkeypatch.setattr(first_cell, "doctor", broken)
+    first_cell.start("00_start_here")
     assert "could not be looked at (OSError)" in capsys.readouterr().out
 
 
 def test_start_without_a_compiler(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(machine, "nvrtc_version", lambda: None)
-    machine.start("00_start_here")
+    monkeypatch.setattr(first_cell, "nvrtc_version", lambda: None)
+    first_cell.start("00_start_here")
     assert "packaged PTX on the emulated SM" in capsys.readouterr().out
 
 
