@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
-from fp4ref.cli import app
+from fp4ref.commands import app
 from fp4ref.errors import InputError
 from fp4ref.evidence.oracle import bound
 from fp4ref.tensors.block_scaled import NonFiniteWarning, quantize
