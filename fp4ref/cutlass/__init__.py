@@ -2,7 +2,7 @@
 
 Reading order: `toolchain` builds a program and its PTX from installed packages and
 keeps them in `cache`, `entries` reads the kernels' parameters, `cudart` answers the
-program's CUDA calls, `program` runs it, `examples` knows the programs and their
+program's CUDA calls, `process` runs it, `examples` knows the programs and their
 verdicts.
 """
 
