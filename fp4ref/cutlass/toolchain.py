@@ -194,7 +194,7 @@ def build(
         say(f"nvcc {tools.release}: {time.monotonic() - start:.0f} s")
 
     parts = [source.read_bytes(), *(f.encode() for f in (*NVCC_FLAGS, *flags))]
-    found = cached(source.stem, [*parts, *_versions(tools)], make)
+    found = cached("cutlass", source.stem, [*parts, *_versions(tools)], make)
     return Build(found / "program", found / "kernels.ptx")
 
 
@@ -218,7 +218,7 @@ def build_stand_in(tools: Toolchain) -> Path:
         )
 
     parts = [text.encode(), *(f.encode() for f in STAND_IN_FLAGS)]
-    return cached("cudart", [*parts, *_versions(tools)], make) / name
+    return cached("cutlass", "cudart", [*parts, *_versions(tools)], make) / name
 
 
 def _versions(tools: Toolchain) -> list[bytes]:
