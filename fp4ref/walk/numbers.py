@@ -26,8 +26,10 @@ from fp4ref.gemm.tile_scheduler import TileGrid
 from fp4ref.hardware.machine import check_sms
 from fp4ref.hardware.schedule import make_schedule
 from fp4ref.numerics import ScaleFormat
-from fp4ref.tensors.block_scaled import BlockScaled, NonFiniteWarning, quantize
+from fp4ref.tensors.block_scaled import BlockScaled
+from fp4ref.tensors.losses import NonFiniteWarning
 from fp4ref.tensors.product import matmul
+from fp4ref.tensors.quantize import quantize
 from fp4ref.trace import Trace
 from fp4ref.trace.timeline import overlap
 from fp4ref.walk.problem import NonFinite, Problem, check_k

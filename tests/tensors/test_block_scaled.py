@@ -11,14 +11,9 @@ from numpy.typing import NDArray
 from fp4ref.errors import InputError, LayoutError
 from fp4ref.layout import SwizzledScales, sf_nbytes
 from fp4ref.numerics.formats import ScaleFormat
-from fp4ref.tensors.block_scaled import (
-    BlockScaled,
-    GlobalScaleWarning,
-    NonFiniteWarning,
-    SaturationWarning,
-    UnderflowWarning,
-    quantize,
-)
+from fp4ref.tensors.block_scaled import BlockScaled, GlobalScaleWarning
+from fp4ref.tensors.losses import NonFiniteWarning, SaturationWarning, UnderflowWarning
+from fp4ref.tensors.quantize import quantize
 
 E2M1 = [0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0]
 
@@ -67,7 +62,7 @@ def test_a_zero_block_beside_a_small_one_stays_zero_without_nan_or_warning() -> 
     assert (values[0, :16] == np.float32(0.01)).all()
 
 
-@pytest.mark.filterwarnings("ignore::fp4ref.tensors.block_scaled.UnderflowWarning")
+@pytest.mark.filterwarnings("ignore::fp4ref.tensors.losses.UnderflowWarning")
 @pytest.mark.parametrize(
     ("amax", "scale"), [(0.005859375, 0x00), (0.00586, 0x01), (0.005, 0x00), (0.0, 0)]
 )
