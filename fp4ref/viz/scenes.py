@@ -22,7 +22,8 @@ from fp4ref.arguments import (
     require_number,
 )
 from fp4ref.errors import DeadlockError, HardwareFault, InputError
-from fp4ref.evidence.comparison import compare, hardware_events
+from fp4ref.evidence.comparison import compare
+from fp4ref.evidence.hardware_events import hardware_events
 from fp4ref.evidence.side_by_side import side_by_side
 from fp4ref.execution.runs import Run
 from fp4ref.gemm.config import K_BLOCKS, TILE_K, TILE_M
