@@ -116,7 +116,7 @@ NO_GAP = {
     "trace": "this product's own",
     "view": "views of the player",
     "mode": "views of the player",
-    "scenes.py format": "views of the player",
+    "arithmetic_scenes.py format": "views of the player",
     "name": "views, kernels and entries that are there",
     "sm": "an SM of the trace",
     "None": "two runs that cannot be compared",
