@@ -6,6 +6,7 @@ import time
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from math import ceil, log2
 from typing import Any, NamedTuple
 
@@ -18,10 +19,10 @@ from fp4ref.errors import InputError
 from fp4ref.evidence.comparison import compare
 from fp4ref.evidence.oracle import Expected, bound, expected
 from fp4ref.evidence.side_by_side import side_by_side
-from fp4ref.execution.runs import BackendName, Progress, Run, run
+from fp4ref.execution.runs import Progress, Run, run
 from fp4ref.files.free_memory import require_memory
 from fp4ref.frames import FRAMES, FrameKind
-from fp4ref.gemm.config import TILE_K, TILE_M, GemmConfig
+from fp4ref.gemm.config import TILE_K, GemmConfig
 from fp4ref.gemm.tile_scheduler import TileGrid
 from fp4ref.hardware.machine import check_sms
 from fp4ref.hardware.schedule import make_schedule
@@ -86,29 +87,22 @@ def walk(
     laps.end("quantise")
     accumulators = matmul(qa, qb)
     laps.end("integer model")
-
-    def run_on(backend: BackendName) -> Run:
-        return run(
-            qa,
-            qb,
-            config=config,
-            backend=backend,
-            sms=sms,
-            tiles=tiles,
-            schedule=schedule,
-            progress=progress,
-        )
-
-    result = run_on("emulator")
+    run_on = partial(
+        run,
+        qa,
+        qb,
+        config=config,
+        sms=sms,
+        tiles=tiles,
+        schedule=schedule,
+        progress=progress,
+    )
+    result = run_on()
     laps.end("emulate")
     beside = theirs = None
     if kernel:
-        theirs = run_on("ptx")
-        beside = KernelReport.of(
-            str(theirs.meta.get("kernel", "")),
-            compare(result, theirs),
-            side_by_side(result, theirs),
-        )
+        theirs = run_on(backend="ptx")
+        beside = _compare(result, theirs)
         laps.end("execute the kernel's PTX")
         if tiles is None:
             beside = _beside_the_card(beside, qa, qb, result, laps)
@@ -117,7 +111,7 @@ def walk(
     errors = _errors(problem, qa, qb, accumulators)
     laps.end("check")
     assert result.trace is not None
-    grid = -(-qa.shape[0] // TILE_M) * -(-qb.shape[0] // config.tile_n)
+    grid = TileGrid.of(qa.shape[0], qb.shape[0], 1, config).count
     report = WalkReport(
         problem.title,
         problem.source,
@@ -152,6 +146,15 @@ class _Laps:
         now = time.perf_counter()
         self.seconds[name] = now - self._clock
         self._clock = now
+
+
+def _compare(result: Run, theirs: Run) -> KernelReport:
+    """Compare both runs at every hardware event."""
+    return KernelReport.of(
+        str(theirs.meta.get("kernel", "")),
+        compare(result, theirs),
+        side_by_side(result, theirs),
+    )
 
 
 def _beside_the_card(
