@@ -74,13 +74,7 @@ def play(
         require_choice(name, "views", VIEWS)
     header, payload = trace_packet(trace, sms=_numbers("sms", sms), tiles=tiles)
     _add_scales(header, trace)
-    if kernel is not None:
-        _add_sides(header, run, kernel)
-    elif view == "sides":
-        raise InputError(
-            "kernel: the view 'sides' needs the kernel's run: play(run, kernel_run, "
-            "view='sides') with kernel_run = fp4ref.run(..., backend='ptx')"
-        )
+    _add_sides(header, run, kernel, view)
     view, chosen = _choose_views(available(header), view, views)
     header["title"] = str(title)
     return Player(
@@ -143,8 +137,16 @@ def _add_scales(header: Header, trace: Trace) -> None:
         }
 
 
-def _add_sides(header: Header, run: Run | Trace, kernel: object) -> None:
+def _add_sides(header: Header, run: Run | Trace, kernel: object, view: str) -> None:
     """Pair the hardware events of both runs, with the first bytes of each."""
+    if kernel is None:
+        if view == "sides":
+            raise InputError(
+                "kernel: the view 'sides' needs the kernel's run: play(run, "
+                "kernel_run, view='sides') with kernel_run = fp4ref.run(..., "
+                "backend='ptx')"
+            )
+        return
     if not isinstance(run, Run) or not isinstance(kernel, Run):
         raise InputError(
             "run, kernel: the view 'sides' compares two runs; pass both as Run"
