@@ -17,8 +17,9 @@ from fp4ref.execution.runs import Run, run
 from fp4ref.gemm.config import GemmConfig
 from fp4ref.gemm.plan import Plan, plan
 from fp4ref.numerics import ScaleFormat
-from fp4ref.tensors.block_scaled import BlockScaled, quantize
+from fp4ref.tensors.block_scaled import BlockScaled
 from fp4ref.tensors.product import matmul
+from fp4ref.tensors.quantize import quantize
 from fp4ref.trace import Trace
 
 __version__ = "0.1.0"

@@ -20,13 +20,17 @@ def cache_folder() -> Path:
     return (Path(base) if base else Path.home() / ".cache") / "fp4ref"
 
 
-def cached(name: str, parts: Sequence[bytes], make: Callable[[Path], None]) -> Path:
+def cached(
+    kind: str, name: str, parts: Sequence[bytes], make: Callable[[Path], None]
+) -> Path:
     """Return the folder for `parts`; let `make` fill a new one if there is none.
 
     It appears whole or not at all, and two processes do not fill it twice.
 
     Parameters
     ----------
+    kind
+        What they are: ``"cutlass"`` or ``"nvrtc"``, the folder that holds them.
     name
         Start of the folder's name, for people.
     parts
@@ -35,7 +39,7 @@ def cached(name: str, parts: Sequence[bytes], make: Callable[[Path], None]) -> P
     digest = hashlib.sha256()
     for part in parts:
         digest.update(len(part).to_bytes(8, "little") + part)
-    root = cache_folder() / "cutlass"
+    root = cache_folder() / kind
     folder = root / f"{name}-{digest.hexdigest()[:16]}"
     if folder.exists():
         return folder

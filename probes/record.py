@@ -22,6 +22,7 @@ import numpy as np
 
 from fp4ref.device import DeviceError, find_gpu
 from fp4ref.device.launch import Module, encode_tiled
+from fp4ref.ptx.instructions.approximate import TABLES
 from probes import ex2, exhaustive, tanh, tensor_map
 from probes.probe import Probe, probes
 
@@ -152,7 +153,7 @@ def record_maps(out: Path, folder: Path | None) -> None:
 
 
 def record_exhaustive(out: Path, folder: Path | None) -> None:
-    """Run the kernels over all inputs."""
+    """Run the kernels over all inputs; the tables of ex2 and tanh are a file apart."""
     arrays: dict[str, Any] = {}
     counts = {}
     for name, functions in exhaustive.CHANGES.items():
@@ -167,9 +168,11 @@ def record_exhaustive(out: Path, folder: Path | None) -> None:
         arrays[f"checksum/{each}"] = exhaustive.checksums(module, each)
     rcp = exhaustive.table(module, "rcp", 0x3F800000)
     significands = exhaustive.table(module, "ex2", 0x3F800000)
-    arrays["ex2_steps"] = ex2.pack_table(significands)
-    arrays["tanh_steps"] = tanh.pack_table(
-        [exhaustive.table(module, "tanh_approx", first) for first in tanh.FIRST]
+    binades = [exhaustive.table(module, "tanh_approx", first) for first in tanh.FIRST]
+    np.savez_compressed(
+        out / TABLES,
+        ex2_steps=ex2.pack_table(significands),
+        tanh_steps=tanh.pack_table(binades),
     )
     meta = facts() | {
         "probe": "exhaustive",

@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from fp4ref import cli as module
-from fp4ref.cli import app
+from fp4ref.commands import app
+from fp4ref.commands import doctor as doctor_module
+from fp4ref.commands import walk as walk_module
 from fp4ref.errors import ExitFault
 from fp4ref.files import free_memory
 from fp4ref.hardware.machine import MOST_SMS
@@ -113,11 +114,11 @@ def test_the_input_is_no_output(cli) -> None:
 
 
 def test_a_warning_is_a_sentence(cli, monkeypatch: pytest.MonkeyPatch) -> None:
-    def diagnose() -> str:
+    def doctor() -> str:
         warnings.warn("something is odd", UserWarning, stacklevel=1)
         return "fine"
 
-    monkeypatch.setattr(module, "diagnose", diagnose)
+    monkeypatch.setattr(doctor_module, "doctor", doctor)
     result = cli("doctor")
     assert (result.exit_code, result.stdout) == (0, "fine\n")
     assert result.stderr == "warning: something is odd\n"
@@ -152,7 +153,7 @@ def test_statuses(
 ) -> None:
     assert cli(*SMALL).exit_code == 0
     before = Path("walk.fp4trace.npz").read_bytes()
-    monkeypatch.setattr(module, "walk", failing(error))
+    monkeypatch.setattr(walk_module, "walk", failing(error))
     result = cli(*SMALL)
     assert result.exit_code == status
     assert result.stderr.startswith(sentence)
@@ -209,7 +210,7 @@ def test_names_of_any_kind_are_printed(cli, name: str) -> None:
 def test_a_full_output_is_a_sentence(words: list[str]) -> None:
     with open("/dev/full", "w") as full:
         done = subprocess.run(
-            [sys.executable, "-m", "fp4ref.cli", *words],
+            [sys.executable, "-m", "fp4ref", *words],
             stdout=full,
             stderr=subprocess.PIPE,
             text=True,

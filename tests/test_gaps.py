@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 import fp4ref
 from fp4ref import BlockScaled
-from fp4ref.cli import app
+from fp4ref.commands import app
 from fp4ref.cutlass.examples import find_example
 from fp4ref.errors import InputError, NotModelled
 from fp4ref.gaps import GAPS, covering
@@ -116,7 +116,7 @@ NO_GAP = {
     "trace": "this product's own",
     "view": "views of the player",
     "mode": "views of the player",
-    "scenes.py format": "views of the player",
+    "arithmetic_scenes.py format": "views of the player",
     "name": "views, kernels and entries that are there",
     "sm": "an SM of the trace",
     "None": "two runs that cannot be compared",

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from fp4ref.cli import app
+from fp4ref.commands import app
 
 ROOT = Path(__file__).parents[1]
 TEXT = (ROOT / "README.md").read_text()

@@ -2,8 +2,9 @@
 
 Reading order: `toolchain` builds a program and its PTX from installed packages and
 keeps them in `cache`, `entries` reads the kernels' parameters, `cudart` answers the
-program's CUDA calls, `program` runs it, `examples` knows the programs and their
-verdicts.
+CUDA calls that the library of ``stand_in`` hands on, `process` runs the program,
+`examples` knows the programs and their verdicts, and `execute` runs one with its
+kernels' PTX.
 """
 
 from fp4ref.cutlass.cudart import Copy as Copy

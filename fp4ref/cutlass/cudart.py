@@ -1,6 +1,6 @@
 """cudart: what the stand-in CUDA runtime asks for, done on an emulated machine.
 
-``cudart.c`` in this folder is loaded by the program and turns its calls into requests;
+the library in ``stand_in`` is loaded by the program and turns its calls into requests;
 here they are answered. A request is a header (operation, 0, length) and that many
 bytes: integers of 64 bits, then raw data. The answer has the same header with a
 ``cudaError_t`` in the second field.
@@ -30,7 +30,7 @@ PRINTF_NBYTES = 1 << 20
 
 
 class Op(IntEnum):
-    """Requests, with the numbers of ``enum op`` in cudart.c."""
+    """Requests, with the numbers of ``enum op`` in runtime.h."""
 
     REGISTER = 1
     """Name of a kernel; the answer is the size of each parameter (uint32)."""

@@ -212,6 +212,78 @@ def build_example(name: str, progress: Progress | None = None) -> Build:
     return build(tools, source, progress=progress)
 
 
+@dataclass(frozen=True)
+class ReadyExample:
+    """A built example and the product that it is to compute.
+
+    Attributes
+    ----------
+    name
+        A key of `EXAMPLES`.
+    arguments
+        Of its command line.
+    """
+
+    name: str
+    built: Build
+    arguments: list[str]
+
+    def run(
+        self,
+        machine: Machine,
+        launch: LaunchKernel,
+        on_copy: OnCopy | None = None,
+        timeout: float = 600,
+    ) -> ExampleResult:
+        """Run it with its kernels on `machine`, and let it judge.
+
+        The parameters, and what is raised, are those of `run_example`.
+        """
+        example = EXAMPLES[self.name]
+        runtime = Runtime(
+            machine,
+            read_entries(self.built.ptx.read_text()),
+            launch,
+            on_copy,
+            example.allocations,
+        )
+        library = build_stand_in(find_toolchain())
+        ended = run_program(
+            self.built.program, self.arguments, library, runtime, timeout
+        )
+        problems = [str(runtime.fault)] if runtime.fault else []
+        problems += runtime.refused_maps
+        if ended.reason:
+            problems.append(ended.reason)
+        return ExampleResult(
+            self.name,
+            not problems and example.verdict in ended.output,
+            ended.output,
+            runtime.launches,
+            runtime.copies,
+            runtime.tensor_maps,
+            problems,
+            runtime.fault,
+            runtime.machine,
+            ended.seconds,
+        )
+
+
+def prepare_example(
+    name: str, m: int, n: int, k: int, progress: Progress | None = None
+) -> ReadyExample:
+    """Build an example for a product of M x N x K.
+
+    Raises
+    ------
+    InputError
+        It cannot be built, or the product is too large.
+    """
+    check_sizes(m, n, k)
+    arguments = find_example(name).arguments(m, n, k)
+    return ReadyExample(name, build_example(name, progress), arguments)
+
+
 def run_example(
     name: str,
     m: int,
@@ -249,36 +321,8 @@ def run_example(
     NotModelled
         It calls CUDA functions that the stand-in runtime lacks.
     """
-    check_sizes(m, n, k)
-    example = find_example(name)
-    built = build_example(name, progress)
-    library = build_stand_in(find_toolchain())
-    runtime = Runtime(
-        machine or Machine(ordering="shipped"),
-        read_entries(built.ptx.read_text()),
-        launch,
-        on_copy,
-        example.allocations,
-    )
-    ended = run_program(
-        built.program, example.arguments(m, n, k), library, runtime, timeout
-    )
-    problems = [str(runtime.fault)] if runtime.fault else []
-    problems += runtime.refused_maps
-    if ended.reason:
-        problems.append(ended.reason)
-    return ExampleResult(
-        name,
-        not problems and example.verdict in ended.output,
-        ended.output,
-        runtime.launches,
-        runtime.copies,
-        runtime.tensor_maps,
-        problems,
-        runtime.fault,
-        runtime.machine,
-        ended.seconds,
-    )
+    ready = prepare_example(name, m, n, k, progress)
+    return ready.run(machine or Machine(ordering="shipped"), launch, on_copy, timeout)
 
 
 def assemble_example(name: str, progress: Progress | None = None) -> bytes:

@@ -9,31 +9,30 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fp4ref.cutlass.cudart import Copy
+from fp4ref.cutlass.cudart import Copy, LaunchKernel, OnCopy
 from fp4ref.cutlass.examples import (
     ExampleResult,
-    build_example,
-    check_sizes,
     find_example,
-    run_example,
+    prepare_example,
 )
 from fp4ref.cutlass.toolchain import Progress
 from fp4ref.errors import InputError
+from fp4ref.execution.traced_machine import TracedMachine
 from fp4ref.gemm.config import SF_VEC_SIZE
 from fp4ref.hardware.machine import Machine
 from fp4ref.hardware.machine_state import Ordering
-from fp4ref.hardware.schedule import make_schedule
 from fp4ref.layout import sf_nbytes, unswizzle_scales
 from fp4ref.numerics import ScaleFormat, unpack_e2m1
 from fp4ref.ptx import Program, launch, parse
 from fp4ref.ptx.text.parser import Module
 from fp4ref.tensors.block_scaled import BlockScaled
-from fp4ref.trace import Dim3, Recorder, Trace
+from fp4ref.trace import Dim3, Trace
 
 
 @dataclass(frozen=True)
@@ -76,9 +75,9 @@ class CutlassRun:
 
 
 @cache
-def _module(name: str) -> Module:
+def _module(ptx: Path) -> Module:
     """Parse an example's PTX once."""
-    return parse(build_example(name).ptx.read_text())
+    return parse(ptx.read_text())
 
 
 def execute_example(
@@ -113,12 +112,20 @@ def execute_example(
     """
     if schedule is None:
         schedule = find_example(name).schedule
-    check_sizes(m, n, k)
-    machine = Machine(sms, make_schedule(schedule), ordering)
-    build_example(name, progress)
-    module = _module(name)
-    if trace:
-        machine.recorder = Recorder()
+    traced = TracedMachine(sms, schedule, ordering, trace)
+    ready = prepare_example(name, m, n, k, progress)
+    replacements = _replacements(name, operands)
+    result = ready.run(
+        traced.machine,
+        _launcher(_module(ready.built.ptx), traced),
+        _replacer(replacements, m, n, k) if replacements else None,
+    )
+    found = traced.trace(_meta(name, m, n, k) | traced.meta())
+    return CutlassRun(result, found, dict(traced.machine.advisories))
+
+
+def _launcher(module: Module, traced: TracedMachine) -> LaunchKernel:
+    """Return what executes a kernel of `module`; the last launch is recorded."""
 
     def run_kernel(
         machine: Machine,
@@ -130,8 +137,7 @@ def execute_example(
         params: bytes,
     ) -> list[str]:
         program = Program.of(module, entry)
-        if trace:
-            machine.recorder = Recorder()
+        traced.record_anew()
         return launch(
             machine,
             program,
@@ -142,7 +148,11 @@ def execute_example(
             smem_nbytes=smem_nbytes,
         )
 
-    replacements = _replacements(name, operands)
+    return run_kernel
+
+
+def _replacer(replacements: dict[int, bytes], m: int, n: int, k: int) -> OnCopy:
+    """Return what puts other bytes on the device; the product's sizes must agree."""
 
     def on_copy(copy: Copy, data: bytes) -> bytes | None:
         other = replacements.get(copy.allocation)
@@ -153,20 +163,7 @@ def execute_example(
             )
         return other
 
-    result = run_example(
-        name,
-        m,
-        n,
-        k,
-        launch=run_kernel,
-        machine=machine,
-        on_copy=on_copy if replacements else None,
-        progress=progress,
-    )
-    found = machine.recorder.trace if machine.recorder else None
-    if found is not None:
-        found.meta = _meta(name, m, n, k, machine)
-    return CutlassRun(result, found, dict(machine.advisories))
+    return on_copy
 
 
 def _replacements(
@@ -190,15 +187,11 @@ def _replacements(
     }
 
 
-def _meta(name: str, m: int, n: int, k: int, machine: Machine) -> dict[str, Any]:
+def _meta(name: str, m: int, n: int, k: int) -> dict[str, Any]:
     """Say what ran, in the words of `fp4ref.run`, so that traces can be compared."""
     return {
         "backend": "ptx",
         "kernel": f"CUTLASS {name}",
         "shape": {"m": m, "n": n, "k": k, "l": 1},
         "scale_format": ScaleFormat.UE4M3.name,
-        "schedule": machine.schedule.name,
-        "ordering": machine.ordering,
-        "sms": len(machine.sms),
-        "allocations": [list(found) for found in machine.gmem.allocations],
     }

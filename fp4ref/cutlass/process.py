@@ -16,6 +16,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 from fp4ref.cutlass.cudart import HEADER, Op, Runtime
 from fp4ref.errors import InputError, NotModelled
@@ -112,45 +113,19 @@ def run_program(
     InputError
         A hook of the caller cannot be used.
     """
-    import fcntl  # absent on Windows, where nothing of this can be built
-
     check_symbols(program, library)
     start = time.monotonic()
-    from_child, child_out = os.pipe()
-    child_in, to_child = os.pipe()
-    for end in (from_child, to_child):
-        fcntl.fcntl(end, fcntl.F_SETPIPE_SZ, PIPE_NBYTES)
-    paths = [str(library.parent), *filter(None, [os.environ.get("LD_LIBRARY_PATH")])]
-    environment = os.environ | {
-        "LD_LIBRARY_PATH": ":".join(paths),
-        "FP4REF_CUDART": f"{child_in},{child_out}",
-    }
     with tempfile.TemporaryFile() as output:
-        try:
-            child = subprocess.Popen(
-                [program, *arguments],
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                env=environment,
-                pass_fds=(child_in, child_out),
-            )
-        except BaseException:
-            os.close(from_child)
-            os.close(to_child)
-            raise
-        finally:
-            os.close(child_in)
-            os.close(child_out)
+        child, requests, answers = _start([program, *arguments], library, output)
         reason = ""
         try:
-            _serve(from_child, to_child, runtime, timeout)
+            _serve(requests, answers, runtime, timeout)
             child.wait(timeout)
         except (TimeoutError, subprocess.TimeoutExpired):
             reason = f"the program made no CUDA call for {timeout:g} s, and was ended"
         finally:
-            os.close(from_child)
-            os.close(to_child)
+            os.close(requests)
+            os.close(answers)
             if child.poll() is None:
                 child.kill()
                 child.wait()
@@ -162,6 +137,40 @@ def run_program(
         reason or _in_words(child.returncode),
         time.monotonic() - start,
     )
+
+
+def _start(
+    command: Sequence[Path | str], library: Path, output: IO[bytes]
+) -> tuple[subprocess.Popen[bytes], int, int]:
+    """Start a program; return it, the pipe of its requests, and that of the answers."""
+    import fcntl  # absent on Windows, where nothing of this can be built
+
+    from_child, child_out = os.pipe()
+    child_in, to_child = os.pipe()
+    for end in (from_child, to_child):
+        fcntl.fcntl(end, fcntl.F_SETPIPE_SZ, PIPE_NBYTES)
+    paths = [str(library.parent), *filter(None, [os.environ.get("LD_LIBRARY_PATH")])]
+    environment = os.environ | {
+        "LD_LIBRARY_PATH": ":".join(paths),
+        "FP4REF_CUDART": f"{child_in},{child_out}",
+    }
+    try:
+        child = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            env=environment,
+            pass_fds=(child_in, child_out),
+        )
+    except BaseException:
+        os.close(from_child)
+        os.close(to_child)
+        raise
+    finally:
+        os.close(child_in)
+        os.close(child_out)
+    return child, from_child, to_child
 
 
 def _in_words(status: int) -> str:

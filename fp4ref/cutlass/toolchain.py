@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import metadata, resources
+from itertools import chain
 from pathlib import Path
 
 from fp4ref.cache import cached
@@ -43,7 +44,7 @@ NVCC_FLAGS = (
     # The host's own reference GEMM is most of a run without it.
     "-Xcompiler=-O2",
 )
-STAND_IN_FLAGS = ("-x", "c", "-std=gnu11", "-O2", "-Wall", "-shared", "-fPIC")
+STAND_IN_FLAGS = ("-std=gnu11", "-O2", "-Wall", "-shared", "-fPIC")
 _ERROR_LINES = 20
 
 
@@ -194,31 +195,44 @@ def build(
         say(f"nvcc {tools.release}: {time.monotonic() - start:.0f} s")
 
     parts = [source.read_bytes(), *(f.encode() for f in (*NVCC_FLAGS, *flags))]
-    found = cached(source.stem, [*parts, *_versions(tools)], make)
+    found = cached("cutlass", source.stem, [*parts, *_versions(tools)], make)
     return Build(found / "program", found / "kernels.ptx")
 
 
 def build_stand_in(tools: Toolchain) -> Path:
     """Compile the stand-in CUDA runtime, or find it; return the library."""
-    text = (resources.files("fp4ref.cutlass") / "cudart.c").read_text()
+    folder_of_sources = resources.files("fp4ref.cutlass") / "stand_in"
+    texts = {
+        file.name: file.read_text()
+        for file in sorted(folder_of_sources.iterdir(), key=lambda file: file.name)
+        if file.name.endswith((".c", ".h"))
+    }
     name = tools.cudart.name
 
     def make(folder: Path) -> None:
-        source, versions = folder / "cudart.c", folder / "versions.map"
-        source.write_text(text)
+        versions = folder / "versions.map"
+        for file, text in texts.items():
+            (folder / file).write_text(text)
         # Programs ask for versioned symbols, with the library's name as the version.
         versions.write_text(f"{name} {{ global: cuda*; __cuda*; local: *; }};\n")
         _compile(
-            source.name,
+            "the stand-in runtime",
             [
                 *(str(tools.host_compiler), *STAND_IN_FLAGS, f"-I{tools.include}"),
                 *(f"-Wl,-soname,{name}", f"-Wl,--version-script,{versions}"),
-                *("-o", str(folder / name), str(source)),
+                *("-o", str(folder / name)),
+                *chain.from_iterable(
+                    # For g++ a language holds for one file.
+                    ("-x", "c", str(folder / file))
+                    for file in texts
+                    if file.endswith(".c")
+                ),
             ],
         )
 
-    parts = [text.encode(), *(f.encode() for f in STAND_IN_FLAGS)]
-    return cached("cudart", [*parts, *_versions(tools)], make) / name
+    parts = [part.encode() for item in texts.items() for part in item]
+    parts += [f.encode() for f in STAND_IN_FLAGS]
+    return cached("cutlass", "cudart", [*parts, *_versions(tools)], make) / name
 
 
 def _versions(tools: Toolchain) -> list[bytes]:

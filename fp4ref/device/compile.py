@@ -170,7 +170,7 @@ def compile_cuda(
         (folder / "options.json").write_text(json.dumps(options))
 
     keys = [*(part.encode() for part in parts), *headers]
-    folder = cached(f"nvrtc-{Path(name).stem}-{arch}", keys, make)
+    folder = cached("nvrtc", f"{Path(name).stem}-{arch}", keys, make)
     return Compiled(
         (folder / "ptx").read_text(), (folder / "cubin").read_bytes(), arch, version
     )

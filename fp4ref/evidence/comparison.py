@@ -10,183 +10,17 @@ schedules may differ freely.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from dataclasses import dataclass
 
 import numpy as np
 
 from fp4ref.arguments import require_instance
 from fp4ref.errors import InputError
+from fp4ref.evidence.element import element_at
+from fp4ref.evidence.hardware_events import HardwareEvent, Key, hardware_events
 from fp4ref.execution.runs import Run
-from fp4ref.layout import SwizzleMode
-from fp4ref.numerics import ScaleFormat, decode_e2m1
-from fp4ref.trace import Bytes, Event, Range, Trace
-
-LANE_NBYTES = 2048
-TILE_M = 128
-
-
-class Key(NamedTuple):
-    """What a hardware event is about: element offsets in the matrices.
-
-    `tensor` is ``A``, ``B``, ``SFA``, ``SFB``, ``C``, ``D``, ``SFA in TMEM``, ``SFB in
-    TMEM`` or ``accumulator``. `k` is the first element of K; `block` counts K=64 blocks
-    inside a stage, or is -1.
-    """
-
-    tensor: str
-    m: int
-    n: int
-    k: int
-    batch: int
-    block: int = -1
-
-    def __str__(self) -> str:
-        where = f"m {self.m}, n {self.n}" if self.n >= 0 else f"m {self.m}"
-        k = f", k {self.k}" if self.k >= 0 else ""
-        block = f", K-block {self.block}" if self.block >= 0 else ""
-        return f"{self.tensor} at {where}{k}{block}, batch {self.batch}"
-
-
-@dataclass(frozen=True, slots=True)
-class HardwareEvent:
-    """One event: its bytes, and the trace event that made it."""
-
-    key: Key
-    event: Event
-    data: Bytes
-
-
-@dataclass(slots=True)
-class _Fill:
-    """Loads that belong to one phase of one full barrier."""
-
-    loads: dict[str, Event] = field(default_factory=dict)
-    blocks: int = 0
-
-    def key(self, tensor: str, block: int = -1) -> Key:
-        a = self.loads.get("A")
-        b = self.loads.get("B")
-        at = (a or b or next(iter(self.loads.values()))).operands["coords"]
-        m = a.operands["coords"][1] if a else -1
-        n = b.operands["coords"][1] if b else -1
-        return Key(tensor, m, n, at[0], at[-1], block)
-
-
-def hardware_events(trace: Trace) -> dict[Key, HardwareEvent]:
-    """Return the hardware events of a trace, in order of landing.
-
-    Raises
-    ------
-    InputError
-        The trace has no memory images.
-    """
-    if not trace.images:
-        raise InputError(
-            "this trace holds no memory; record it with run(..., trace=True)"
-        )
-    walker = _Walker(trace)
-    for event in trace:
-        walker.visit(event)
-    return walker.found
-
-
-class _Walker:
-    """Replays a trace once and names what lands."""
-
-    def __init__(self, trace: Trace) -> None:
-        self.trace = trace
-        self.memory = {s: image.copy() for s, image in trace.images.items()}
-        self.found: dict[Key, HardwareEvent] = {}
-        self._open: dict[tuple[str, int], _Fill] = {}
-        self._filled: dict[str, list[tuple[Range, str, _Fill]]] = {}
-
-    def visit(self, event: Event) -> None:
-        """Apply one event."""
-        deltas = self.trace.deltas[event.step]
-        for where, delta in zip(event.writes, deltas, strict=True):
-            view = self._window(where)
-            view ^= delta
-        if event.kind == "land":
-            name = event.operation
-            if name.endswith(".load"):
-                self._load(event)
-            elif name.endswith(".store") and event.agent == "tma":
-                self._store(event)
-            elif name == "tcgen05.cp":
-                self._copy(event)
-            elif name == "tcgen05.mma":
-                self._mma(event)
-        for change in event.barrier:
-            if change.before[0] != change.after[0]:
-                self._phase((change.space, change.address))
-
-    def _window(self, where: Range) -> Bytes:
-        data, base = self.memory[where.space], self.trace.base[where.space]
-        return np.ndarray(
-            (where.rows, where.nbytes),
-            np.uint8,
-            data.data,
-            where.start - base,
-            (where.pitch, 1),
-        )
-
-    def _add(self, key: Key, event: Event, data: Bytes) -> None:
-        self.found[key] = HardwareEvent(key, event, data.copy())
-
-    def _load(self, event: Event) -> None:
-        for change in event.barrier:
-            fill = self._open.setdefault((change.space, change.address), _Fill())
-            fill.loads[event.operands["tensor"]] = event
-
-    def _phase(self, barrier: tuple[str, int]) -> None:
-        """A phase completed: if loads were credited to it, a stage is full."""
-        fill = self._open.pop(barrier, None)
-        if fill is None:
-            return
-        for tensor, event in fill.loads.items():
-            where = next(
-                w for w in event.writes if w.space == barrier[0] and w.size > 8
-            )
-            live = self._filled.setdefault(where.space, [])
-            live[:] = [entry for entry in live if not entry[0].overlaps(where)]
-            live.append((where, tensor, fill))
-            if tensor == "C":
-                n, m, batch = event.operands["coords"]
-                key = Key("C", m, n, -1, batch)
-            else:
-                key = fill.key(tensor)
-            self._add(key, event, self._window(where))
-
-    def _find(self, where: Range) -> tuple[Range, str, _Fill] | None:
-        live = self._filled.get(where.space, [])
-        return next((entry for entry in live if entry[0].overlaps(where)), None)
-
-    def _copy(self, event: Event) -> None:
-        source = self._find(event.reads[0])
-        if source is None:
-            return
-        where, tensor, fill = source
-        block = (event.reads[0].start - where.start) // 512
-        self._add(
-            fill.key(f"{tensor} in TMEM", block), event, self._window(event.writes[0])
-        )
-
-    def _mma(self, event: Event) -> None:
-        source = self._find(event.reads[0])
-        if source is None:
-            return
-        fill = source[2]
-        key = fill.key("accumulator", fill.blocks)
-        fill.blocks += 1
-        self._add(key, event, self._window(event.writes[0]))
-
-    def _store(self, event: Event) -> None:
-        n, m, batch = event.operands["coords"]
-        rows = [self._window(w).ravel() for w in event.writes]
-        if rows:
-            key = Key(event.operands["tensor"], m, n, -1, batch)
-            self._add(key, event, np.concatenate(rows).reshape(1, -1))
+from fp4ref.gemm.config import TILE_M
+from fp4ref.trace import Event, Range, Trace
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,6 +82,27 @@ def compare(a: Run | Trace, b: Run | Trace) -> Comparison:
         A run without a trace, or two problems of different shape or output.
     """
     traces = [_trace(a, "a"), _trace(b, "b")]
+    _require_one_problem(traces)
+    counts: dict[str, int] = {}
+    difference = _compare_events(traces, counts)
+    if difference is None:
+        difference = _compare_allocation(traces, "SFD")
+        counts |= {"SFD": 1} if _allocation(traces[0], "SFD") else {}
+    return Comparison(sum(counts.values()), counts, difference)
+
+
+def _trace(x: object, name: str) -> Trace:
+    if isinstance(x, Run):
+        if x.trace is None:
+            raise InputError(
+                f"{name} is a run without a trace; use run(..., trace=True)"
+            )
+        return x.trace
+    return require_instance(x, name, Trace, "Or the Run that fp4ref.run returns")
+
+
+def _require_one_problem(traces: list[Trace]) -> None:
+    """Raise `InputError` for traces of two problems, or of two output formats."""
     for name in ("shape", "scale_format"):
         one, other = (t.meta.get(name) for t in traces)
         if one != other:
@@ -261,50 +116,47 @@ def compare(a: Run | Trace, b: Run | Trace) -> Comparison:
             f"the runs have different D: {outputs[0]} and {outputs[1]}; compare runs "
             "with one output format"
         )
-    events = [hardware_events(t) for t in traces]
-    counts: dict[str, int] = {}
-    for key, mine in events[0].items():
-        theirs = events[1].get(key)
-        if theirs is None or theirs.data.shape != mine.data.shape:
-            text = "no such event" if theirs is None else f"{theirs.data.size} bytes"
-            difference = Difference(
-                key,
-                "present in one run only" if theirs is None else "sizes differ",
-                (f"{mine.data.size} bytes", text),
-                (mine.event, theirs.event if theirs else None),
-            )
-            return Comparison(len(counts), counts, difference)
-        unequal = np.argwhere(mine.data != theirs.data)
+
+
+def _compare_events(traces: list[Trace], counts: dict[str, int]) -> Difference | None:
+    """Compare the hardware events; `counts` gets the equal ones, by tensor."""
+    mine, theirs = (hardware_events(t) for t in traces)
+    for key, event in mine.items():
+        other = theirs.get(key)
+        if other is None or other.data.shape != event.data.shape:
+            return _unmatched(key, event, other)
+        unequal = np.argwhere(event.data != other.data)
         if unequal.size:
             row, column = (int(x) for x in unequal[0])
-            return Comparison(
-                sum(counts.values()),
-                counts,
-                _describe(traces, mine, theirs, row, column),
-            )
+            return _describe(traces, event, other, row, column)
         counts[key.tensor] = counts.get(key.tensor, 0) + 1
-    for key, theirs in events[1].items():
-        if key not in events[0]:
-            difference = Difference(
-                key,
-                "present in one run only",
-                ("no such event", f"{theirs.data.size} bytes"),
-                (None, theirs.event),
-            )
-            return Comparison(sum(counts.values()), counts, difference)
-    difference_in_result = _compare_allocation(traces, "SFD")
-    counts |= {"SFD": 1} if _allocation(traces[0], "SFD") else {}
-    return Comparison(sum(counts.values()), counts, difference_in_result)
+    for key, event in theirs.items():
+        if key not in mine:
+            return _unmatched(key, None, event)
+    return None
 
 
-def _trace(x: object, name: str) -> Trace:
-    if isinstance(x, Run):
-        if x.trace is None:
-            raise InputError(
-                f"{name} is a run without a trace; use run(..., trace=True)"
-            )
-        return x.trace
-    return require_instance(x, name, Trace, "Or the Run that fp4ref.run returns")
+def _unmatched(
+    key: Key, mine: HardwareEvent | None, theirs: HardwareEvent | None
+) -> Difference:
+    """Name an event that one run lacks, or whose size differs."""
+    pair = (mine, theirs)
+    sizes = [f"{e.data.size} bytes" if e else "no such event" for e in pair]
+    return Difference(
+        key,
+        "present in one run only" if None in pair else "sizes differ",
+        (sizes[0], sizes[1]),
+        (mine.event if mine else None, theirs.event if theirs else None),
+    )
+
+
+def _describe(
+    traces: list[Trace], a: HardwareEvent, b: HardwareEvent, row: int, column: int
+) -> Difference:
+    """Name the element that holds the differing byte."""
+    place, mine = element_at(traces[0], a, row, column)
+    _, theirs = element_at(traces[1], b, row, column)
+    return Difference(a.key, place, (mine, theirs), (a.event, b.event))
 
 
 def _allocation(trace: Trace, name: str) -> Range | None:
@@ -340,111 +192,3 @@ def _compare_allocation(traces: list[Trace], name: str) -> Difference | None:
         (values[0], values[1]),
         (None, None),
     )
-
-
-def _describe(
-    traces: list[Trace], a: HardwareEvent, b: HardwareEvent, row: int, column: int
-) -> Difference:
-    """Name the element that holds the differing byte."""
-    pair = [(a, row, column), (b, row, column)]
-    decode = {
-        "A": _operand,
-        "B": _operand,
-        "SFA": _scale,
-        "SFB": _scale,
-        "SFA in TMEM": _scale_in_tmem,
-        "SFB in TMEM": _scale_in_tmem,
-        "accumulator": _accumulator,
-        "C": _source,
-    }.get(a.key.tensor, _plain)
-    texts = [decode(traces[i], e, r, c) for i, (e, r, c) in enumerate(pair)]
-    return Difference(
-        a.key, texts[0][0], (texts[0][1], texts[1][1]), (a.event, b.event)
-    )
-
-
-def _operand(trace: Trace, e: HardwareEvent, row: int, at: int) -> tuple[str, str]:
-    """E2M1 codes of A or B, in a swizzled stage."""
-    operands: Mapping[str, Any] = e.event.operands
-    base = operands["smem"] & 0xFFFFFF
-    swizzle = SwizzleMode(operands["swizzle"]).swizzle
-    tile_row, byte = divmod(swizzle(base + at) - base, operands["box"][0] // 2)
-    value = int(e.data[row, at])
-    low, high = decode_e2m1(np.array([value & 15, value >> 4], np.uint8))
-    k = operands["coords"][0] + 2 * byte
-    return (
-        f"row {operands['coords'][1] + tile_row}, k {k} and {k + 1}",
-        f"{value:#04x} = codes {value & 15:#x}, {value >> 4:#x} = {low:g}, {high:g}",
-    )
-
-
-def _scale_value(trace: Trace, code: int) -> str:
-    scale_format = ScaleFormat[trace.meta.get("scale_format", "UE4M3")]
-    value = scale_format.decode(np.array([code], np.uint8))[0]
-    return f"{code:#04x} = {value:g}"
-
-
-def _scale(trace: Trace, e: HardwareEvent, row: int, at: int) -> tuple[str, str]:
-    """Scale code in a stage: whole 128x4 atoms."""
-    atom, inside = divmod(at, 512)
-    m = inside // 16 + inside % 16 // 4 * 32
-    block = e.event.operands["coords"][-2] * TILE_M
-    k = e.key.k + 64 * atom + 16 * (inside % 4)
-    return (
-        f"scale of row {block + m}, k {k} to {k + 15}",
-        _scale_value(trace, int(e.data[row, at])),
-    )
-
-
-def _scale_in_tmem(
-    trace: Trace, e: HardwareEvent, row: int, at: int
-) -> tuple[str, str]:
-    """Scale code after the copy to TMEM."""
-    m = row % 32 + at // 4 * 32
-    k = e.key.k + 64 * e.key.block + 16 * (at % 4)
-    return (
-        f"lane {row}, column +{at // 4}: scale of tile row {m}, k {k} to {k + 15}",
-        _scale_value(trace, int(e.data[row, at])),
-    )
-
-
-def _accumulator(trace: Trace, e: HardwareEvent, row: int, at: int) -> tuple[str, str]:
-    """float32 in TMEM."""
-    word = e.data[row, at // 4 * 4 : at // 4 * 4 + 4]
-    bits = int.from_bytes(word.tobytes(), "little")
-    value = np.uint32(bits).view(np.float32)
-    return (
-        f"row {e.key.m + row}, column {e.key.n + at // 4} after k "
-        f"{e.key.k + 64 * (e.key.block + 1)}",
-        f"{bits:#010x} = {value!r}",
-    )
-
-
-def _source(trace: Trace, e: HardwareEvent, row: int, at: int) -> tuple[str, str]:
-    """One element of C, in a swizzled stage."""
-    operands: Mapping[str, Any] = e.event.operands
-    nbytes = operands["bits"] // 8
-    base = operands["smem"] & 0xFFFFFF
-    swizzle = SwizzleMode(operands["swizzle"]).swizzle
-    byte = swizzle(base + at) - base
-    tile_row, column = divmod(byte // nbytes, operands["box"][0])
-    first = at // nbytes * nbytes
-    bits = int.from_bytes(e.data[row, first : first + nbytes].tobytes(), "little")
-    return (
-        f"row {e.key.m + tile_row}, column {e.key.n + column}",
-        f"{bits:#0{2 * nbytes + 2}x}",
-    )
-
-
-def _plain(trace: Trace, e: HardwareEvent, row: int, at: int) -> tuple[str, str]:
-    """Bytes of D, in the order of the event."""
-    bits = e.event.operands["bits"]
-    where = f"byte {at}"
-    for written in e.event.writes:
-        if at < written.size:
-            tile_row, byte = divmod(at, written.nbytes)
-            column = e.key.n + byte * 8 // bits
-            where = f"row {e.key.m + tile_row}, column {column}"
-            break
-        at -= written.size
-    return where, f"{int(e.data[row, at]):#04x}"

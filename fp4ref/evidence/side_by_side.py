@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fp4ref.errors import InputError
-from fp4ref.evidence.comparison import HardwareEvent, Key, hardware_events
+from fp4ref.evidence.hardware_events import HardwareEvent, Key, hardware_events
 from fp4ref.evidence.statement import Line, line
 from fp4ref.execution.runs import Run
 

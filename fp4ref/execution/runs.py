@@ -16,20 +16,27 @@ from fp4ref.arguments import (
     require_integer,
     require_list,
 )
-from fp4ref.cuda_kernel import launch_ptx
-from fp4ref.cuda_kernel.on_device import launch_device
 from fp4ref.errors import HardwareFault, InputError
+from fp4ref.execution.backend import Backend
+from fp4ref.execution.device import Device
+from fp4ref.execution.emulator import Emulator
+from fp4ref.execution.ptx import Ptx
+from fp4ref.execution.traced_machine import TracedMachine
 from fp4ref.gemm.config import SF_VEC_SIZE, GemmConfig
 from fp4ref.gemm.plan import plan
 from fp4ref.gemm.problem import GemmProblem
 from fp4ref.hardware.machine import Machine
 from fp4ref.hardware.machine_state import Ordering
-from fp4ref.hardware.schedule import make_schedule
 from fp4ref.layout import unswizzle_scales
 from fp4ref.tensors.block_scaled import BlockScaled, require_block_scaled
-from fp4ref.trace import Recorder, State, Trace
+from fp4ref.trace import State, Trace
 
-Backend = Literal["emulator", "ptx", "device"]
+BackendName = Literal["emulator", "ptx", "device"]
+BACKENDS: dict[BackendName, Backend] = {
+    "emulator": Emulator(),
+    "ptx": Ptx(),
+    "device": Device(),
+}
 _STORE = "cp.async.bulk.tensor.3d.store"
 Progress = Callable[[int, int], None]
 """Called as ``progress(tiles done, tiles in all)``."""
@@ -88,7 +95,7 @@ def run(
     *,
     bias: NDArray[np.float32] | None = None,
     config: GemmConfig | None = None,
-    backend: Backend = "emulator",
+    backend: BackendName = "emulator",
     schedule: str | int = "eager",
     ordering: Ordering = "ptx",
     sms: int = 2,
@@ -131,7 +138,7 @@ def run(
     HardwareFault
         The kernel did something wrong on the machine.
     """
-    require_choice(backend, "backend", get_args(Backend))
+    require_choice(backend, "backend", tuple(BACKENDS))
     require_choice(ordering, "ordering", get_args(Ordering))
     require_choice(trace, "trace", (False, True))
     a, b = require_block_scaled(a, "a"), require_block_scaled(b, "b")
@@ -144,51 +151,57 @@ def run(
     seed: object = schedule
     if isinstance(seed, np.integer):
         schedule = int(seed)
-    recorder = Recorder() if trace else None
-    machine = Machine(sms, make_schedule(schedule), ordering, recorder)
+    traced = TracedMachine(sms, schedule, ordering, trace)
     if c is not None and c.dtype == ml_dtypes.bfloat16:
         c = c.view(np.uint16)
-    problem = GemmProblem(machine, a, b, c, bias, config)
+    problem = GemmProblem(traced.machine, a, b, c, bias, config)
     if progress:
         total = problem.params.grid.count if chosen is None else len(chosen)
-        machine.on_step.append(_reporter(progress, total, plan(config).subtiles))
-    meta = _meta(problem, config, machine, backend)
+        traced.machine.on_step.append(_reporter(progress, total, plan(config).subtiles))
+    meta = _meta(problem, backend) | traced.meta()
+    found = _launch(BACKENDS[backend], problem, chosen, traced, meta)
+    d, sfd, written = _results(problem, batched=a.codes.ndim == 3)
+    machine = traced.machine
+    stats, advisories = dict(machine.stats), dict(machine.advisories)
+    return Run(d, sfd, written, found, stats, config, meta, advisories)
+
+
+def _launch(
+    backend: Backend,
+    problem: GemmProblem,
+    tiles: list[tuple[int, ...]] | None,
+    traced: TracedMachine,
+    meta: dict[str, Any],
+) -> Trace | None:
+    """Run the kernel, put what ran into `meta`, and return the trace.
+
+    Raises
+    ------
+    HardwareFault
+        With the trace up to the fault.
+    """
     try:
-        if backend == "ptx":
-            meta["kernel"] = f"nvfp4_gemm, {launch_ptx(problem, chosen).origin}"
-        elif backend == "device":
-            if chosen is not None:
-                raise InputError(
-                    "backend 'device' runs the whole grid; leave out tiles"
-                )
-            meta["kernel"] = f"nvfp4_gemm, {launch_device(problem)}"
-            recorder = None
-        else:
-            problem.launch(chosen)
+        kernel = backend.launch(problem, tiles)
     except HardwareFault as error:
-        if recorder:
-            recorder.trace.meta = meta
-            error.trace = recorder.trace
+        error.trace = traced.trace(meta) or error.trace
         raise
+    if kernel:
+        meta["kernel"] = kernel
+    return traced.trace(meta) if backend.recorded else None
+
+
+def _results(
+    problem: GemmProblem, batched: bool
+) -> tuple[NDArray[Any], NDArray[np.uint8] | None, NDArray[np.bool_]]:
+    """Return D, SFD and what was written, without a batch dimension if it had none."""
     output = problem.output()
-    if recorder:
-        recorder.trace.meta = meta
-    batched = a.codes.ndim == 3
-    d = _typed(output.d, config)
-    sfd = None
+    d, sfd = _typed(output.d, problem.config), None
     if output.sfd is not None:
         _, m, n = problem.shape
         sfd = unswizzle_scales(output.sfd, m, -(-n // SF_VEC_SIZE))
-    return Run(
-        d if batched else d[0],
-        sfd if sfd is None or batched else sfd[0],
-        output.written if batched else output.written[0],
-        recorder.trace if recorder else None,
-        dict(machine.stats),
-        config,
-        meta,
-        dict(machine.advisories),
-    )
+    if batched:
+        return d, sfd, output.written
+    return d[0], None if sfd is None else sfd[0], output.written[0]
 
 
 def _check_types(config: object, c: object, bias: object) -> None:
@@ -224,11 +237,9 @@ def _typed(d: NDArray[Any], config: GemmConfig) -> NDArray[Any]:
     return d.view(np.float16) if config.d_format == "f16" else d
 
 
-def _meta(
-    problem: GemmProblem, config: GemmConfig, machine: Machine, backend: str
-) -> dict[str, Any]:
+def _meta(problem: GemmProblem, backend: str) -> dict[str, Any]:
     """Say what ran, in JSON values."""
-    params = problem.params
+    params, config = problem.params, problem.config
     settings = asdict(config) | {"sfd_format": config.sfd_format.name}
     return {
         "backend": backend,
@@ -237,8 +248,4 @@ def _meta(
         "alpha": params.alpha,
         "config": settings,
         "stages": plan(config).mainloop_stages,
-        "schedule": machine.schedule.name,
-        "ordering": machine.ordering,
-        "sms": len(machine.sms),
-        "allocations": [list(found) for found in machine.gmem.allocations],
     }

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from fp4ref.evidence.comparison import LANE_NBYTES
 from fp4ref.evidence.statement import line
 from fp4ref.frames import FRAMES
+from fp4ref.hardware.tensor_memory import LANE_NBYTES
 from fp4ref.hardware.tmem import LANES
 from fp4ref.trace import Barrier, Event, Range, Trace
 from fp4ref.viz.packet import config_of, memory_maps

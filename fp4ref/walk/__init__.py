@@ -1,17 +1,16 @@
 """walk: the main job. Real tensors, quantised, through the kernel, every bit checked.
 
-`problem` has the matrices, `numbers` the run and what it gave, `report` and `picture`
-draw it.
+`problem` has the matrices, `numbers` the run, `outcome` and `counts` what it gave, and
+`report` and `picture` draw it.
 """
 
 from fp4ref.walk.numbers import (
     DEFAULT_SCHEDULE,
-    KernelReport,
     Walk,
-    WalkReport,
     make_config,
     walk,
 )
+from fp4ref.walk.outcome import KernelReport, WalkReport
 from fp4ref.walk.problem import NonFinite, Problem, load_problem, random_problem
 
 __all__ = [

@@ -5,7 +5,8 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import replace
+from functools import partial
 from math import ceil, log2
 from typing import Any, NamedTuple
 
@@ -15,25 +16,26 @@ from numpy.typing import NDArray
 from fp4ref.device.compile import has_tcgen05
 from fp4ref.device.driver import find_gpu
 from fp4ref.errors import InputError
-from fp4ref.evidence.comparison import Comparison, compare
-from fp4ref.evidence.oracle import bound, expected
-from fp4ref.evidence.side_by_side import Pair, side_by_side
+from fp4ref.evidence.comparison import compare
+from fp4ref.evidence.oracle import Expected, bound, expected
+from fp4ref.evidence.side_by_side import side_by_side
 from fp4ref.execution.runs import Progress, Run, run
 from fp4ref.files.free_memory import require_memory
 from fp4ref.frames import FRAMES, FrameKind
-from fp4ref.gemm.config import TILE_K, TILE_M, GemmConfig
+from fp4ref.gemm.config import TILE_K, GemmConfig
 from fp4ref.gemm.plan import plan
 from fp4ref.gemm.tile_scheduler import TileGrid
 from fp4ref.hardware.machine import check_sms
 from fp4ref.hardware.schedule import make_schedule
 from fp4ref.numerics import ScaleFormat
-from fp4ref.tensors.block_scaled import BlockScaled, NonFiniteWarning, quantize
+from fp4ref.tensors.block_scaled import BlockScaled
+from fp4ref.tensors.losses import NonFiniteWarning
 from fp4ref.tensors.product import matmul
+from fp4ref.tensors.quantize import quantize
 from fp4ref.trace import Trace
-from fp4ref.trace.timeline import overlap
+from fp4ref.walk.counts import machine_counts
+from fp4ref.walk.outcome import KernelReport, WalkReport
 from fp4ref.walk.problem import NonFinite, Problem, check_k
-from fp4ref.walk.problem import load_problem as load_problem
-from fp4ref.walk.problem import random_problem as random_problem
 
 F32 = NDArray[np.float32]
 DEFAULT_SCHEDULE = 0
@@ -48,105 +50,6 @@ _NBYTES_AN_SM = 3_000_000
 """What a traced run keeps, measured, for each k-tile, tile and SM."""
 _NBYTES_AN_ELEMENT = 40
 """Of x, w and y: their codes, and what they are checked against in float64."""
-
-
-@dataclass(frozen=True)
-class KernelReport:
-    """The compiled kernel's run beside the emulator's.
-
-    Attributes
-    ----------
-    code
-        Where its PTX comes from.
-    events
-        Hardware events compared, by tensor.
-    pairs
-        One event of each tensor: the Python line, the CUDA line, the bytes.
-    gpu, gpu_ok
-        The card with tcgen05 on which the kernel ran too, and whether D is the same.
-    """
-
-    code: str
-    ok: bool
-    events: dict[str, int]
-    first_difference: str
-    pairs: tuple[str, ...]
-    gpu: str = ""
-    gpu_ok: bool = True
-
-    @classmethod
-    def of(cls, code: str, found: Comparison, pairs: Sequence[Pair]) -> KernelReport:
-        """Keep the first event of each tensor."""
-        first: dict[str, str] = {}
-        for pair in pairs:
-            first.setdefault(pair.key.tensor, str(pair))
-        difference = str(found.first_difference or "")
-        return cls(
-            code, found.ok, dict(found.counts), difference, tuple(first.values())
-        )
-
-
-@dataclass(frozen=True)
-class WalkReport:
-    """What was computed, what the machine did, and what was checked.
-
-    Attributes
-    ----------
-    quantisation_error
-        Relative Frobenius errors of y against float64: of the result, and with only
-        x, only w quantised. Over the elements that are finite; empty if none is.
-    nonfinite
-        NaN and Inf of x, w and y, where there are any.
-    notes
-        What else happened to the numbers, in sentences.
-    bits_equal, bits_compared
-        Elements of D (and scales of SFD) that equal the integer model.
-    bound_ratio
-        Largest |accumulator - float64| over what the datapath may lose; infinite if
-        a NaN is where none belongs, or is missing.
-    machine
-        Counts of what ran.
-    frames_seen, frames_expected
-        Event frames of the index that this run emitted, and those in the index.
-    kernel
-        The compiled CUDA kernel against the emulator; None if it did not run.
-    seconds
-        Wall time by part.
-    """
-
-    title: str
-    source: str
-    sizes: tuple[int, int, int]
-    config: dict[str, Any]
-    quantisation: dict[str, float]
-    quantisation_error: dict[str, float]
-    tiles_run: int
-    tiles_in_all: int
-    bits_equal: int
-    bits_compared: int
-    bound_ratio: float
-    machine: dict[str, int]
-    frames_seen: int
-    frames_expected: int
-    seconds: dict[str, float]
-    kernel: KernelReport | None = None
-    trace_file: str = ""
-    nonfinite: dict[str, NonFinite] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
-
-    @property
-    def ok(self) -> bool:
-        """Whether every bit and the bound hold, and the kernel agrees."""
-        kernel_ok = self.kernel is None or (self.kernel.ok and self.kernel.gpu_ok)
-        return (
-            self.bits_equal == self.bits_compared
-            and self.bound_ratio <= 1
-            and kernel_ok
-        )
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return JSON values."""
-        return asdict(self) | {"ok": self.ok}
 
 
 class Walk(NamedTuple):
@@ -178,22 +81,15 @@ def walk(
     """
     config = config or GemmConfig()
     tiles = _check(problem, config, sms, tiles, schedule, kernel)
-    seconds: dict[str, float] = {}
-    clock = time.perf_counter()
-
-    def lap(name: str) -> None:
-        nonlocal clock
-        now = time.perf_counter()
-        seconds[name] = now - clock
-        clock = now
-
+    laps = _Laps()
     qa, of_x = _quantise(problem.x, "x")
     qb, of_w = _quantise(problem.w, "w")
-    notes = [*problem.notes, *of_x, *of_w, *_check_alpha(qa, qb, config)]
-    lap("quantise")
+    notes = (*problem.notes, *of_x, *of_w, *_check_alpha(qa, qb, config))
+    laps.end("quantise")
     accumulators = matmul(qa, qb)
-    lap("integer model")
-    result = run(
+    laps.end("integer model")
+    run_on = partial(
+        run,
         qa,
         qb,
         config=config,
@@ -202,46 +98,21 @@ def walk(
         schedule=schedule,
         progress=progress,
     )
-    lap("emulate")
+    result = run_on()
+    laps.end("emulate")
     beside = theirs = None
     if kernel:
-        theirs = run(
-            qa,
-            qb,
-            config=config,
-            backend="ptx",
-            sms=sms,
-            tiles=tiles,
-            schedule=schedule,
-            progress=progress,
-        )
-        beside = KernelReport.of(
-            str(theirs.meta.get("kernel", "")),
-            compare(result, theirs),
-            side_by_side(result, theirs),
-        )
-        lap("execute the kernel's PTX")
-        gpu = find_gpu()
-        if gpu and has_tcgen05(gpu.capability) and tiles is None:
-            card = run(qa, qb, config=config, backend="device")
-            same_on_card = bool((_bits(card.d) == _bits(result.d)).all())
-            beside = replace(beside, gpu=str(gpu), gpu_ok=same_on_card)
-            lap("run on the GPU")
-    want = expected(qa, qb, config=config)
-    compared = int(result.written.sum())
-    same = _bits(result.d) == _bits(want.d)
-    equal = int(same[result.written].sum())
-    if result.sfd is not None and want.sfd is not None:
-        scale_written = result.written[:, ::16]
-        compared += int(scale_written.sum())
-        equal += int((result.sfd == want.sfd)[scale_written].sum())
-    limits = bound(qa, qb, accumulators)
+        theirs = run_on(backend="ptx")
+        beside = _compare(result, theirs)
+        laps.end("execute the kernel's PTX")
+        if tiles is None:
+            beside = _beside_the_card(beside, qa, qb, result, laps)
+    equal, compared = _count_equal(result, expected(qa, qb, config=config))
+    ratio = bound(qa, qb, accumulators).worst_ratio
     errors = _errors(problem, qa, qb, accumulators)
-    lap("check")
-    grid = -(-qa.shape[0] // TILE_M) * -(-qb.shape[0] // config.tile_n)
+    laps.end("check")
     assert result.trace is not None
-    seen = {f for event in result.trace for f in event.frames}
-    events = [f.id for f in FRAMES.values() if f.kind is FrameKind.EVENT]
+    grid = TileGrid.of(qa.shape[0], qb.shape[0], 1, config).count
     report = WalkReport(
         problem.title,
         problem.source,
@@ -253,16 +124,70 @@ def walk(
         grid,
         equal,
         compared,
-        limits.worst_ratio,
+        ratio,
         machine_counts(result.trace, config, qa.shape[1]),
-        sum(f in seen for f in events),
-        len(events),
-        seconds,
+        *_count_frames(result.trace),
+        laps.seconds,
         beside,
         nonfinite=_nonfinite(problem, result),
-        notes=tuple(notes),
+        notes=notes,
     )
     return Walk(report, result, theirs)
+
+
+class _Laps:
+    """Wall time by part."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+        self._clock = time.perf_counter()
+
+    def end(self, name: str) -> None:
+        """Give the time since the last part to this one."""
+        now = time.perf_counter()
+        self.seconds[name] = now - self._clock
+        self._clock = now
+
+
+def _compare(result: Run, theirs: Run) -> KernelReport:
+    """Compare both runs at every hardware event."""
+    return KernelReport.of(
+        str(theirs.meta.get("kernel", "")),
+        compare(result, theirs),
+        side_by_side(result, theirs),
+    )
+
+
+def _beside_the_card(
+    beside: KernelReport, qa: BlockScaled, qb: BlockScaled, result: Run, laps: _Laps
+) -> KernelReport:
+    """Run the kernel on a GPU with tcgen05 too, where there is one."""
+    gpu = find_gpu()
+    if not gpu or not has_tcgen05(gpu.capability):
+        return beside
+    card = run(qa, qb, config=result.config, backend="device")
+    same = bool((_bits(card.d) == _bits(result.d)).all())
+    laps.end("run on the GPU")
+    return replace(beside, gpu=str(gpu), gpu_ok=same)
+
+
+def _count_equal(result: Run, want: Expected) -> tuple[int, int]:
+    """Count the elements, and scales, that are the integer model's, and all."""
+    compared = int(result.written.sum())
+    same = _bits(result.d) == _bits(want.d)
+    equal = int(same[result.written].sum())
+    if result.sfd is not None and want.sfd is not None:
+        scale_written = result.written[:, ::16]
+        compared += int(scale_written.sum())
+        equal += int((result.sfd == want.sfd)[scale_written].sum())
+    return equal, compared
+
+
+def _count_frames(trace: Trace) -> tuple[int, int]:
+    """Count the event frames that the trace has, and those in the index."""
+    seen = {f for event in trace for f in event.frames}
+    events = [f.id for f in FRAMES.values() if f.kind is FrameKind.EVENT]
+    return sum(f in seen for f in events), len(events)
 
 
 def _bits(values: NDArray[Any]) -> NDArray[Any]:
@@ -407,41 +332,6 @@ def _settings(config: GemmConfig, schedule: str, sms: int) -> dict[str, Any]:
         "smem_nbytes": plan(config).smem.end,
         "tmem_columns": plan(config).tmem.end,
     }
-
-
-def machine_counts(trace: Trace, config: GemmConfig, k: int) -> dict[str, int]:
-    """Count what the machine did, from the trace alone."""
-    counts: dict[str, int] = {}
-
-    def add(name: str, amount: int = 1) -> None:
-        counts[name] = counts.get(name, 0) + amount
-
-    add("events", len(trace))
-    add("ctas", len({e.cta for e in trace}))
-    k_tiles = -(-k // TILE_K)
-    for e in trace:
-        if e.kind == "land" and e.operation.endswith(".load"):
-            add("tma_loads")
-            add("tma_load_bytes", int(e.operands["tx_bytes"]))
-        elif e.kind == "land" and e.operation.endswith(".store") and e.agent == "tma":
-            add("tma_stores")
-            add("tma_store_bytes", sum(w.size for w in e.writes))
-        elif e.kind == "land":
-            add(e.operation)
-        elif e.operation == "mbarrier.try_wait.parity" and e.issued >= 0:
-            add("blocked_waits")
-        elif e.operation == "mbarrier.init":
-            add("mbarriers")
-        for change in e.barrier:
-            add("phases_completed", change.before[0] != change.after[0])
-            if change.label.startswith("mainloop.full[0]"):
-                add("first_stage_fills", change.before[0] != change.after[0])
-    mmas = counts.get("tcgen05.mma", 0)
-    add("macs", mmas * TILE_M * config.tile_n * 64)
-    add("overlap_steps", overlap(trace))
-    add("k_tiles", k_tiles)
-    add("ring_wraps", max(0, counts.pop("first_stage_fills", 0) - counts["ctas"]))
-    return counts
 
 
 def make_config(output: str, example: str | None = None) -> GemmConfig:

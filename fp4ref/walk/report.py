@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from fp4ref.trace import Trace
-from fp4ref.walk.numbers import WalkReport
+from fp4ref.walk.outcome import WalkReport
 from fp4ref.walk.picture import draw, timeline
 from fp4ref.walk.problem import NonFinite
 

@@ -15,7 +15,7 @@ on_linux = pytest.mark.skipif(sys.platform != "linux", reason="Linux only")
 @pytest.fixture
 def root(monkeypatch, tmp_path) -> Path:
     monkeypatch.setenv("FP4REF_CACHE", str(tmp_path))
-    return tmp_path / "cutlass"
+    return tmp_path / "things"
 
 
 def test_the_cache_is_the_users_unless_said_otherwise(monkeypatch, tmp_path):
@@ -37,17 +37,19 @@ def test_a_folder_is_filled_once(root):
         (folder / "file").write_text("content")
         filled.append(folder)
 
-    first = cached("thing", [b"a", b"b"], make)
-    assert cached("thing", [b"a", b"b"], make) == first
+    first = cached("things", "thing", [b"a", b"b"], make)
+    assert cached("things", "thing", [b"a", b"b"], make) == first
     assert len(filled) == 1
     assert (first / "file").read_text() == "content"
+    assert first.parent == root
     assert first.name.startswith("thing-")
 
 
 @on_linux
 def test_every_part_counts(root):
     keys = [[b"a", b"b"], [b"ab"], [b"", b"ab"], [b"b", b"a"]]
-    assert len({cached("thing", parts, lambda folder: None) for parts in keys}) == 4
+    made = {cached("things", "thing", parts, lambda folder: None) for parts in keys}
+    assert len(made) == 4
 
 
 @on_linux
@@ -58,6 +60,6 @@ def test_a_folder_half_filled_never_appears(root):
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        cached("thing", [b"a"], fail)
+        cached("things", "thing", [b"a"], fail)
     assert [p.suffix for p in root.iterdir()] == [".lock"]
-    assert cached("thing", [b"a"], lambda folder: None).is_dir()
+    assert cached("things", "thing", [b"a"], lambda folder: None).is_dir()

@@ -18,7 +18,7 @@ from fp4ref.cutlass.examples import assemble_example
 from fp4ref.cutlass.execute import CutlassRun, execute_example
 from fp4ref.device.compile import CompileError
 from fp4ref.errors import InputError
-from fp4ref.evidence.comparison import hardware_events
+from fp4ref.evidence.hardware_events import hardware_events
 from fp4ref.frames import events_of
 from fp4ref.hardware.advisory import Advisory
 

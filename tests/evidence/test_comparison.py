@@ -14,7 +14,8 @@ from wide_operands import UE8M0, wide_bias, wide_c, wide_pair
 import fp4ref
 from fp4ref import BlockScaled, GemmConfig, compare
 from fp4ref.errors import InputError
-from fp4ref.evidence.comparison import Comparison, hardware_events
+from fp4ref.evidence.comparison import Comparison
+from fp4ref.evidence.hardware_events import hardware_events
 from fp4ref.trace import Trace
 
 M, N, K = 200, 150, 320
@@ -272,7 +273,8 @@ def test_an_event_that_one_run_lacks_is_a_difference(
 ) -> None:
     part = run(tiles=[(0, 0), (1, 0), (1, 1)])
     pair = (part, base) if other_first else (base, part)
-    _, d = first(*pair)
+    found, d = first(*pair)
+    assert found.compared == sum(found.counts.values())
     assert d.coordinates == "present in one run only"
     assert (d.key.m, d.key.n) in ((0, 128), (-1, 128), (0, -1))
     assert d.values[d.values[0] != "no such event"] == "no such event"

@@ -24,7 +24,7 @@ from fuzz_cases import Case, Files
 from fuzz_files import TraceParts, odd_ptx
 from typer.testing import CliRunner
 
-from fp4ref import cli
+from fp4ref.commands import app
 from fp4ref.cuda_kernel.build import packaged
 from fp4ref.errors import Fp4refError
 from fp4ref.lessons import classroom, grader
@@ -33,7 +33,7 @@ from fp4ref.ptx import Program, parse
 from fp4ref.walk import numbers
 
 MOST_NBYTES = 2 << 30
-APPS = {"fp4ref": cli.app, "classroom": classroom.app}
+APPS = {"fp4ref": app, "classroom": classroom.app}
 PATH_IN_WARNING = re.compile(r"\.py:\d+: \w*(Warning|Error)|encountered in ")
 
 
@@ -75,7 +75,7 @@ def make_traces(runner: CliRunner) -> list[TraceParts]:
     made = []
     for words in (("--output", "f32"), ("--output", "nvfp4", "--schedule", "5")):
         size = ("--size", "3x40x96", "--no-kernel", "--force")
-        assert runner.invoke(cli.app, ["walk", *size, *words]).exit_code == 0
+        assert runner.invoke(app, ["walk", *size, *words]).exit_code == 0
         made.append(TraceParts(Path("walk.fp4trace.npz").read_bytes()))
     return made
 

@@ -13,7 +13,8 @@ from small_blocks import codes_and_scales, row
 from fp4ref.errors import InputError, LayoutError
 from fp4ref.layout import SwizzledScales, sf_nbytes
 from fp4ref.numerics.formats import ScaleFormat
-from fp4ref.tensors.block_scaled import BlockScaled, GlobalScaleWarning, quantize
+from fp4ref.tensors.block_scaled import BlockScaled, GlobalScaleWarning
+from fp4ref.tensors.quantize import quantize
 
 E2M1 = [0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0]
 

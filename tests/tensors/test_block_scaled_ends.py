@@ -7,7 +7,8 @@ import warnings
 import numpy as np
 import pytest
 
-from fp4ref.tensors.block_scaled import UnderflowWarning, quantize
+from fp4ref.tensors.losses import UnderflowWarning
+from fp4ref.tensors.quantize import quantize
 
 
 @pytest.mark.parametrize(("power", "shrinks"), [(119, True), (118, False)])

@@ -11,12 +11,8 @@ from small_blocks import row
 
 from fp4ref.errors import InputError
 from fp4ref.numerics.formats import ScaleFormat
-from fp4ref.tensors.block_scaled import (
-    NonFiniteWarning,
-    SaturationWarning,
-    UnderflowWarning,
-    quantize,
-)
+from fp4ref.tensors.losses import NonFiniteWarning, SaturationWarning, UnderflowWarning
+from fp4ref.tensors.quantize import quantize
 
 
 def test_a_zero_block_beside_a_small_one_stays_zero_without_nan_or_warning() -> None:
@@ -29,7 +25,7 @@ def test_a_zero_block_beside_a_small_one_stays_zero_without_nan_or_warning() -> 
     assert (values[0, :16] == np.float32(0.01)).all()
 
 
-@pytest.mark.filterwarnings("ignore::fp4ref.tensors.block_scaled.UnderflowWarning")
+@pytest.mark.filterwarnings("ignore::fp4ref.tensors.losses.UnderflowWarning")
 @pytest.mark.parametrize(
     ("amax", "scale"), [(0.005859375, 0x00), (0.00586, 0x01), (0.005, 0x00), (0.0, 0)]
 )

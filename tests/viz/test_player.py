@@ -14,6 +14,8 @@ from fp4ref.errors import InputError, MisalignedAddress
 from fp4ref.viz.player import PARTS, esm
 from fp4ref.viz.strings import strings
 
+SCENES = ("run_scene", "layout_scenes", "arithmetic_scenes", "fault_scene")
+
 
 def test_the_script_imports_nothing() -> None:
     assert not re.search(
@@ -33,7 +35,7 @@ def test_every_sentence_is_in_the_file_and_used() -> None:
     folder = resources.files("fp4ref.viz")
     python = "".join(
         folder.joinpath(f"{name}.py").read_text("utf-8")
-        for name in ("player", "scenes", "text")
+        for name in ("player", "text", *SCENES)
     )
     asked = set(re.findall(r'\bT\("([\w.]+)"', esm()))
     asked |= set(re.findall(r'\bsay\(\s*"([\w.]+)"', python))

@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 sys.path.insert(0, str(Path(__file__).parents[1] / "fuzz"))
 from fuzz_files import archive, header_only, npy
 
-from fp4ref.cli import app
+from fp4ref.commands import app
 from fp4ref.files import free_memory
 from fp4ref.walk.problem import load_problem
 

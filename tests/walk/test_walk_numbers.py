@@ -11,11 +11,12 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
-from fp4ref.cli import app
+from fp4ref.commands import app
 from fp4ref.errors import InputError
 from fp4ref.evidence.oracle import bound
-from fp4ref.tensors.block_scaled import NonFiniteWarning, quantize
+from fp4ref.tensors.losses import NonFiniteWarning
 from fp4ref.tensors.product import matmul
+from fp4ref.tensors.quantize import quantize
 from fp4ref.walk import make_config, walk
 from fp4ref.walk import report as walk_report
 from fp4ref.walk.problem import Problem, load_problem

@@ -9,13 +9,7 @@ from __future__ import annotations
 
 from functools import cached_property
 
-from fp4ref.gemm.config import (
-    SF_VEC_SIZE,
-    SUBTILE_N,
-    TILE_K,
-    TILE_M,
-    GemmConfig,
-)
+from fp4ref.gemm.config import SF_VEC_SIZE, SUBTILE_N, TILE_K, TILE_M, GemmConfig
 from fp4ref.gemm.descriptors import SF_COLUMNS
 from fp4ref.gemm.plan.rings import RingSpec, rings
 from fp4ref.gemm.plan.smem_map import Buffer, SmemMap

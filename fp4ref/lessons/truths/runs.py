@@ -17,7 +17,7 @@ from fp4ref.gemm.plan.warps import WARP_THREADS
 from fp4ref.hardware import tmem
 from fp4ref.hardware.machine import Machine
 from fp4ref.hardware.sm import Cluster, Cta, Warp
-from fp4ref.tensors.block_scaled import quantize
+from fp4ref.tensors.quantize import quantize
 from fp4ref.trace import Event, Trace
 
 EXAMPLE = GemmConfig.example_72b()

@@ -55,9 +55,13 @@ def rcp_approx_ftz(x: F32) -> F32:
     return result.astype(np.uint32).view(np.float32)
 
 
-def _recorded(name: str) -> bytes:
-    """Return a table that was recorded on the card."""
-    path = resources.files("fp4ref.data").joinpath("transcripts", "exhaustive.npz")
+TABLES = "ex2_tanh_approx_sm90.npz"
+"""The file of `fp4ref.data` with the results of ex2 and tanh, as steps."""
+
+
+def _steps(name: str) -> bytes:
+    """Return the packed steps of a table."""
+    path = resources.files("fp4ref.data") / TABLES
     with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
         table: NDArray[np.uint8] = file[name]
     return table.tobytes()
@@ -69,7 +73,7 @@ _FRACTION = (1 << 23) - 1
 @cache
 def _ex2_table() -> I64:
     """Bits of 2^x for x in [1, 2), by fraction."""
-    packed = _recorded("ex2_steps")
+    packed = _steps("ex2_steps")
     steps = np.frombuffer(lzma.decompress(packed), np.uint8)
     start = np.array([0x40000000], np.int64)
     return np.concatenate([start, start + np.cumsum(steps, dtype=np.int64)])
@@ -109,7 +113,7 @@ _ONE, _NAN = np.uint32(0x3F800000), np.uint32(0x7FFFFFFF)
 @cache
 def _tanh_table() -> NDArray[np.uint32]:
     """Results of all runs, one binade after the other."""
-    packed = _recorded("tanh_steps")
+    packed = _steps("tanh_steps")
     planes = np.frombuffer(lzma.decompress(packed), np.uint8).reshape(4, -1)
     steps = np.ascontiguousarray(planes.T).view("<i4").ravel()
     return np.cumsum(steps, dtype=np.int32).view(np.uint32)

@@ -1,4 +1,4 @@
-"""cli: commands, exit statuses, JSON, and what is never overwritten."""
+"""commands: exit statuses, JSON, and what is never overwritten."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from fp4ref.cli import app
+from fp4ref.commands import app
 from fp4ref.frames import FRAMES, Verdict
 from fp4ref.trace import Trace
 
@@ -208,6 +208,6 @@ def test_the_command_line_needs_nothing_that_only_unix_has() -> None:
     code = (
         "import sys\n"
         "sys.modules |= dict.fromkeys(('fcntl', 'resource', 'termios', 'pwd'))\n"
-        "import fp4ref.cli, fp4ref.cutlass, fp4ref.device.compile"
+        "import fp4ref.commands, fp4ref.cutlass, fp4ref.device.compile"
     )
     subprocess.run([sys.executable, "-W", "error", "-c", code], check=True)

@@ -1,0 +1,92 @@
+"""cutlass: an unmodified CUTLASS example on the emulated SM."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from fp4ref.commands.options import Force, Json, Sms
+from fp4ref.commands.printing import print_json
+from fp4ref.commands.targets import check_outputs, trace_path
+from fp4ref.cutlass.examples import check_multiples, check_sizes
+from fp4ref.cutlass.execute import CutlassRun, execute_example
+from fp4ref.errors import InputError
+
+
+def cutlass_command(
+    name: Annotated[str, typer.Argument(help="72b, 81, tutorial-01 or tutorial-02.")],
+    m: Annotated[int, typer.Option(help="Rows of D.")] = 256,
+    n: Annotated[int, typer.Option(help="Columns of D.")] = 512,
+    k: Annotated[int, typer.Option(help="Depth.")] = 512,
+    sms: Sms = 2,
+    schedule: Annotated[
+        str | None,
+        typer.Option(
+            help="When asynchronous work lands: eager, late or a seed. Default: eager; "
+            "late for tutorial-02, whose warps must keep pace.",
+            show_default=False,
+        ),
+    ] = None,
+    ordering: Annotated[
+        str, typer.Option(help="shipped, or ptx: only what the PTX text promises.")
+    ] = "shipped",
+    trace: Annotated[
+        Path | None, typer.Option(help="Leave the trace here.", show_default=False)
+    ] = None,
+    force: Force = False,
+    as_json: Json = False,
+) -> None:
+    """Run an unmodified CUTLASS example; its own check decides."""
+    console = Console(stderr=True)
+    if ordering not in ("ptx", "shipped"):
+        raise InputError(f"ordering {ordering!r}: say ptx or shipped")
+    check_sizes(m, n, k)
+    check_multiples(name, m, n, k)
+    if trace:
+        trace = trace_path(trace)
+        check_outputs([trace], None, force)
+    with console.status(f"building and running {name}") as status:
+        run = execute_example(
+            name,
+            m,
+            n,
+            k,
+            schedule=schedule,
+            ordering="ptx" if ordering == "ptx" else "shipped",
+            sms=sms,
+            trace=trace is not None,
+            progress=status.update,
+        )
+    if trace and run.trace is not None:
+        run.trace.save(trace)
+    if as_json:
+        print_json({"name": name} | _to_dict(run))
+    else:
+        _print_run(run, f"CUTLASS {name}, {m} x {n} x {k}")
+    raise typer.Exit(0 if run.result.passed else 1)
+
+
+def _to_dict(run: CutlassRun) -> dict[str, Any]:
+    """Say how a run ended, in JSON values."""
+    result = run.result
+    return {
+        "passed": result.passed,
+        "problems": result.problems,
+        "advisories": run.advisories,
+        "output": result.output,
+        "seconds": result.seconds,
+    }
+
+
+def _print_run(run: CutlassRun, what: str) -> None:
+    """Print what the example printed, and its verdict."""
+    print(run.result.output)
+    for problem in run.result.problems:
+        print(problem)
+    for advisory, count in run.advisories.items():
+        print(f"relies on what the PTX text does not promise: {advisory} ({count})")
+    verdict = "passed" if run.result.passed else "did not pass"
+    print(f"{what}: {verdict} its own check")

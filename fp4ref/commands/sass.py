@@ -1,0 +1,56 @@
+"""sass: registers, spills and instructions of the compiled kernel."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from fp4ref.commands.options import Json
+from fp4ref.commands.printing import print_json
+from fp4ref.cuda_kernel.build import packaged
+from fp4ref.cuda_kernel.sass import MANDATORY, figures
+from fp4ref.cutlass.examples import assemble_example
+
+
+def sass_command(
+    cutlass: Annotated[
+        bool, typer.Option(help="Also build and assemble CUTLASS 72b.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Show registers, spills and the MMA warp's loop of the compiled kernel."""
+    packed = json.loads(packaged("figures.json"))
+    rows = {
+        f"fp4ref {name}": facts
+        for name, facts in packed.items()
+        if isinstance(facts, dict)
+    }
+    if cutlass:
+        found = figures(assemble_example("72b"))
+        rows["CUTLASS 72b"] = {
+            "registers": found.registers,
+            "spill_instructions": found.spill_instructions,
+            "instructions": found.instructions,
+            "per_k_tile": found.per_k_tile,
+        }
+    if as_json:
+        print_json({"nvrtc": packed["nvrtc"], "kernels": rows})
+        return
+    table = Table(box=None)
+    columns = ("registers", "spill instructions", "instructions", "per k-tile")
+    table.add_column("kernel")
+    for column in columns:
+        table.add_column(column, justify="right")
+    for name, facts in rows.items():
+        values = (facts[c.replace(" ", "_").replace("-", "_")] for c in columns)
+        table.add_row(name, *(f"{v:g}" for v in values))
+    Console().print(table)
+    names = ", ".join(f"{count} {name}" for name, count in MANDATORY.items())
+    print(
+        f"Compiled by NVRTC {packed['nvrtc']}. Per k-tile: what the MMA warp executes "
+        f"in steady state; {sum(MANDATORY.values())} are mandatory ({names})."
+    )

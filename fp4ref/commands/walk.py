@@ -1,0 +1,189 @@
+"""walk: a real matrix product through the kernel, with every bit checked."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+from fp4ref.commands.options import Force, Json, Sms
+from fp4ref.commands.printing import print_json
+from fp4ref.commands.targets import MADE_BY_WALK, check_outputs, trace_path
+from fp4ref.errors import InputError
+from fp4ref.files.whole_file import write_text
+from fp4ref.trace import Trace
+from fp4ref.viz import play
+from fp4ref.walk import (
+    DEFAULT_SCHEDULE,
+    Problem,
+    Walk,
+    load_problem,
+    make_config,
+    random_problem,
+    report,
+    walk,
+)
+
+Output = Annotated[
+    str | None,
+    typer.Option(help="f32, bf16, f16 or nvfp4. Default: f32.", show_default=False),
+]
+Example = Annotated[
+    str | None, typer.Option(help="Use the configuration of CUTLASS example 72b.")
+]
+Tiles = Annotated[
+    list[str] | None,
+    typer.Option(help="Run only this tile, m,n. May be repeated.", show_default=False),
+]
+Schedule = Annotated[
+    str, typer.Option(help="When asynchronous work lands: eager, late or a seed.")
+]
+Kernel = Annotated[
+    bool, typer.Option(help="Run the compiled CUDA kernel too, and compare.")
+]
+TraceFile = Annotated[Path, typer.Option(help="Where to leave the trace.")]
+Perfetto = Annotated[
+    Path | None, typer.Option(help="Also write the trace for ui.perfetto.dev.")
+]
+Svg = Annotated[Path | None, typer.Option(help="Also write the report as a picture.")]
+PlayerPage = Annotated[
+    Path | None, typer.Option(help="Also write a web page to step through the trace.")
+]
+Input = Annotated[
+    Path | None,
+    typer.Argument(
+        help="An .npz with x (M, K) and w (N, K). Default: a layer of a real "
+        "transformer.",
+        show_default=False,
+    ),
+]
+Size = Annotated[
+    str | None,
+    typer.Option(help="Random matrices instead, for example 512x256x1024."),
+]
+Seed = Annotated[int, typer.Option(help="Seed of the random matrices, 0 or more.")]
+
+
+def walk_command(
+    file: Input = None,
+    size: Size = None,
+    seed: Seed = 0,
+    output: Output = None,
+    example: Example = None,
+    tiles: Tiles = None,
+    sms: Sms = 2,
+    schedule: Schedule = str(DEFAULT_SCHEDULE),
+    kernel: Kernel = True,
+    trace: TraceFile = Path("walk"),
+    perfetto: Perfetto = None,
+    svg: Svg = None,
+    player: PlayerPage = None,
+    force: Force = False,
+    as_json: Json = False,
+) -> None:
+    """Run a real matrix product through the kernel and check every bit."""
+    if file and size:
+        raise InputError("give a file or --size, not both")
+    if example and output:
+        raise InputError("give --output or --example, whose output is NVFP4, not both")
+    path = trace_path(trace)
+    check_outputs([path, perfetto, svg, player], file, force)
+    problem = _problem(file, size, seed)
+    chosen = _tiles(tiles)
+    with _progress(Console(stderr=True)) as report_progress:
+        done = walk(
+            problem,
+            config=make_config(output or "f32", example),
+            sms=sms,
+            tiles=chosen,
+            schedule=schedule,
+            kernel=kernel,
+            progress=report_progress,
+        )
+    recorded = done.run.trace
+    assert recorded is not None
+    recorded.meta["made_by"] = MADE_BY_WALK
+    recorded.save(path)
+    done = done._replace(report=replace(done.report, trace_file=str(path)))
+    _write_views(done, recorded, perfetto, svg, player)
+    if as_json:
+        print_json(done.report.to_dict())
+    else:
+        report.render(done.report, recorded, Console())
+    raise typer.Exit(0 if done.report.ok else 1)
+
+
+def _problem(file: Path | None, size: str | None, seed: int) -> Problem:
+    """Return the matrices that the arguments name."""
+    if not size:
+        return load_problem(file)
+    hint = "give MxNxK, for example 512x256x1024"
+    m, n, k = _integers(size, "x", (3,), hint)
+    return random_problem(m, n, k, seed)
+
+
+def _tiles(tiles: list[str] | None) -> list[tuple[int, ...]] | None:
+    """Return the tiles to run; None for all."""
+    if not tiles:
+        return None
+    hint = "give a tile as m,n, for example 5,0"
+    return [tuple(_integers(t, ",", (2, 3), hint)) for t in tiles]
+
+
+def _integers(
+    text: str, separator: str, counts: tuple[int, ...], hint: str
+) -> list[int]:
+    """Return the whole numbers in a text, if there are as many as wanted."""
+    try:
+        numbers = [int(part) for part in text.split(separator)]
+    except ValueError:
+        numbers = []
+    if len(numbers) not in counts:
+        raise InputError(f"{text[:80]!r}: {hint}")
+    return numbers
+
+
+def _write_views(
+    done: Walk,
+    recorded: Trace,
+    perfetto: Path | None,
+    svg: Path | None,
+    player: Path | None,
+) -> None:
+    """Write what shows the trace, where a file is named."""
+    if perfetto:
+        write_text(perfetto, json.dumps(recorded.to_perfetto()))
+    if svg:
+        write_text(svg, report.to_svg(done.report, recorded))
+    if player:
+        title = f"fp4ref walk: {done.report.title}"
+        write_text(player, play(done.run, done.kernel, title=title).page())
+
+
+@contextmanager
+def _progress(console: Console) -> Iterator[Callable[[int, int], None]]:
+    """Show finished tiles, where someone is looking."""
+    bar = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+    )
+    with bar:
+        task = bar.add_task(
+            "preparing (the first run compiles the MMA model)", total=None
+        )
+
+        def report(done: int, total: int) -> None:
+            bar.update(task, description="tiles", completed=done, total=total)
+
+        yield report

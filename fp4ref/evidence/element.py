@@ -1,0 +1,129 @@
+"""element: the element of a matrix that a byte of a hardware event holds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from fp4ref.evidence.hardware_events import HardwareEvent
+from fp4ref.gemm.config import TILE_M
+from fp4ref.layout import SwizzleMode
+from fp4ref.numerics import ScaleFormat, decode_e2m1
+from fp4ref.trace import Trace
+
+_Reader = Callable[[Trace, HardwareEvent, int, int], tuple[str, str]]
+
+
+def element_at(
+    trace: Trace, event: HardwareEvent, row: int, at: int
+) -> tuple[str, str]:
+    """Return the place of the element in its matrix, and its value, in words.
+
+    Parameters
+    ----------
+    row, at
+        Of the byte in the event's data.
+    """
+    read = _READERS.get(event.key.tensor, _plain)
+    return read(trace, event, row, at)
+
+
+def _operand(trace: Trace, e: HardwareEvent, row: int, at: int) -> tuple[str, str]:
+    """E2M1 codes of A or B, in a swizzled stage."""
+    operands: Mapping[str, Any] = e.event.operands
+    base = operands["smem"] & 0xFFFFFF
+    swizzle = SwizzleMode(operands["swizzle"]).swizzle
+    tile_row, byte = divmod(swizzle(base + at) - base, operands["box"][0] // 2)
+    value = int(e.data[row, at])
+    low, high = decode_e2m1(np.array([value & 15, value >> 4], np.uint8))
+    k = operands["coords"][0] + 2 * byte
+    return (
+        f"row {operands['coords'][1] + tile_row}, k {k} and {k + 1}",
+        f"{value:#04x} = codes {value & 15:#x}, {value >> 4:#x} = {low:g}, {high:g}",
+    )
+
+
+def _scale(trace: Trace, e: HardwareEvent, row: int, at: int) -> tuple[str, str]:
+    """Scale code in a stage: whole 128x4 atoms."""
+    atom, inside = divmod(at, 512)
+    m = inside // 16 + inside % 16 // 4 * 32
+    block = e.event.operands["coords"][-2] * TILE_M
+    k = e.key.k + 64 * atom + 16 * (inside % 4)
+    return (
+        f"scale of row {block + m}, k {k} to {k + 15}",
+        _scale_value(trace, int(e.data[row, at])),
+    )
+
+
+def _scale_in_tmem(
+    trace: Trace, e: HardwareEvent, row: int, at: int
+) -> tuple[str, str]:
+    """Scale code after the copy to TMEM."""
+    m = row % 32 + at // 4 * 32
+    k = e.key.k + 64 * e.key.block + 16 * (at % 4)
+    return (
+        f"lane {row}, column +{at // 4}: scale of tile row {m}, k {k} to {k + 15}",
+        _scale_value(trace, int(e.data[row, at])),
+    )
+
+
+def _accumulator(trace: Trace, e: HardwareEvent, row: int, at: int) -> tuple[str, str]:
+    """float32 in TMEM."""
+    word = e.data[row, at // 4 * 4 : at // 4 * 4 + 4]
+    bits = int.from_bytes(word.tobytes(), "little")
+    value = np.uint32(bits).view(np.float32)
+    return (
+        f"row {e.key.m + row}, column {e.key.n + at // 4} after k "
+        f"{e.key.k + 64 * (e.key.block + 1)}",
+        f"{bits:#010x} = {value!r}",
+    )
+
+
+def _source(trace: Trace, e: HardwareEvent, row: int, at: int) -> tuple[str, str]:
+    """One element of C, in a swizzled stage."""
+    operands: Mapping[str, Any] = e.event.operands
+    nbytes = operands["bits"] // 8
+    base = operands["smem"] & 0xFFFFFF
+    swizzle = SwizzleMode(operands["swizzle"]).swizzle
+    byte = swizzle(base + at) - base
+    tile_row, column = divmod(byte // nbytes, operands["box"][0])
+    first = at // nbytes * nbytes
+    bits = int.from_bytes(e.data[row, first : first + nbytes].tobytes(), "little")
+    return (
+        f"row {e.key.m + tile_row}, column {e.key.n + column}",
+        f"{bits:#0{2 * nbytes + 2}x}",
+    )
+
+
+def _plain(trace: Trace, e: HardwareEvent, row: int, at: int) -> tuple[str, str]:
+    """Bytes of D, in the order of the event."""
+    bits = e.event.operands["bits"]
+    where = f"byte {at}"
+    for written in e.event.writes:
+        if at < written.size:
+            tile_row, byte = divmod(at, written.nbytes)
+            column = e.key.n + byte * 8 // bits
+            where = f"row {e.key.m + tile_row}, column {column}"
+            break
+        at -= written.size
+    return where, f"{int(e.data[row, at]):#04x}"
+
+
+def _scale_value(trace: Trace, code: int) -> str:
+    scale_format = ScaleFormat[trace.meta.get("scale_format", "UE4M3")]
+    value = scale_format.decode(np.array([code], np.uint8))[0]
+    return f"{code:#04x} = {value:g}"
+
+
+_READERS: dict[str, _Reader] = {
+    "A": _operand,
+    "B": _operand,
+    "SFA": _scale,
+    "SFB": _scale,
+    "SFA in TMEM": _scale_in_tmem,
+    "SFB in TMEM": _scale_in_tmem,
+    "accumulator": _accumulator,
+    "C": _source,
+}

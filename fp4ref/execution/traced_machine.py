@@ -1,0 +1,54 @@
+"""traced_machine: a machine, the recorder that watches it, and what its trace says."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fp4ref.hardware.machine import Machine
+from fp4ref.hardware.machine_state import Ordering
+from fp4ref.hardware.schedule import make_schedule
+from fp4ref.trace import Recorder, Trace
+
+
+class TracedMachine:
+    """A machine whose launches are recorded, where a trace is wanted.
+
+    Parameters
+    ----------
+    sms, schedule, ordering, trace
+        As for `fp4ref.run`.
+
+    Raises
+    ------
+    InputError
+        The machine cannot have so many SMs, or there is no such schedule.
+    """
+
+    def __init__(
+        self, sms: int, schedule: str | int, ordering: Ordering, trace: bool
+    ) -> None:
+        recorder = Recorder() if trace else None
+        self.machine = Machine(sms, make_schedule(schedule), ordering, recorder)
+
+    def record_anew(self) -> None:
+        """Forget what was recorded: a recorder holds one launch."""
+        if self.machine.recorder:
+            self.machine.recorder = Recorder()
+
+    def meta(self) -> dict[str, Any]:
+        """Say on what the launch ran, in JSON values."""
+        machine = self.machine
+        return {
+            "schedule": machine.schedule.name,
+            "ordering": machine.ordering,
+            "sms": len(machine.sms),
+            "allocations": [list(found) for found in machine.gmem.allocations],
+        }
+
+    def trace(self, meta: dict[str, Any]) -> Trace | None:
+        """Return what was recorded, with `meta`; None if nothing is recorded."""
+        if self.machine.recorder is None:
+            return None
+        trace = self.machine.recorder.trace
+        trace.meta = meta
+        return trace

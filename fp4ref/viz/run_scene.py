@@ -1,0 +1,208 @@
+"""run_scene: a run, step by step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fp4ref.arguments import (
+    require_choice,
+    require_instance,
+    require_integer,
+    require_list,
+)
+from fp4ref.errors import InputError
+from fp4ref.evidence.comparison import compare
+from fp4ref.evidence.hardware_events import HardwareEvent, hardware_events
+from fp4ref.evidence.side_by_side import Pair, side_by_side
+from fp4ref.execution.runs import Run
+from fp4ref.gemm.config import TILE_K, TILE_M
+from fp4ref.trace import Trace
+from fp4ref.viz.layout_scenes import scale_places
+from fp4ref.viz.packet import Header, config_of, trace_packet
+from fp4ref.viz.player import Player
+from fp4ref.viz.text import step_text
+
+VIEWS = ("timeline", "barriers", "smem", "tmem", "scales", "mma", "tiles", "sides")
+PREVIEW = 32
+"""Bytes of a hardware event that the side by side view shows."""
+
+
+def play(
+    run: Run | Trace,
+    kernel: Run | None = None,
+    *,
+    view: str = "timeline",
+    views: Sequence[str] | None = None,
+    step: int = 0,
+    sms: Iterable[int] = (0,),
+    tiles: int = 2,
+    title: str = "",
+) -> Player:
+    """Return the player of a run.
+
+    Parameters
+    ----------
+    run
+        A run with a trace, or a trace.
+    kernel
+        The compiled kernel's run of the same problem, for the view ``"sides"``.
+    view
+        The view shown first: ``"timeline"``, ``"barriers"``, ``"smem"``, ``"tmem"``,
+        ``"scales"``, ``"mma"``, ``"tiles"`` or ``"sides"``.
+    views
+        The views that can be chosen; all that the trace has by default.
+    step
+        The step shown first.
+    sms
+        SMs whose memory is kept.
+    tiles
+        Tiles of each of these SMs whose bytes are kept.
+
+    Raises
+    ------
+    InputError
+        The run has no trace, a view is unknown or needs what was not passed, or a
+        step or SM is not in the trace.
+    """
+    trace = _trace(run, "run")
+    require_choice(view, "view", VIEWS)
+    for name in _names(views):
+        require_choice(name, "views", VIEWS)
+    header, payload = trace_packet(trace, sms=_numbers("sms", sms), tiles=tiles)
+    _add_scales(header, trace)
+    _add_sides(header, run, kernel, view)
+    view, chosen = _choose_views(available(header), view, views)
+    header["title"] = str(title)
+    return Player(
+        header,
+        payload,
+        steps=len(trace),
+        step=step,
+        view=view,
+        views=chosen,
+        text=lambda at, name: step_text(trace, at, name),
+    )
+
+
+def available(header: Header) -> list[str]:
+    """Return the views that a header has something for."""
+    tables, maps = header.get("tables", {}), header.get("maps", {})
+    operations = tables.get("operation", ())
+    spaces = header.get("spaces", {})
+    there = {
+        "timeline": bool(operations),
+        "barriers": bool(tables.get("barrier")),
+        "smem": bool(maps.get("smem")) and any(s.startswith("smem") for s in spaces),
+        "tmem": any(s.startswith("tmem") for s in spaces),
+        "scales": "scales" in header,
+        "mma": "tcgen05.mma" in operations,
+        "tiles": any(o.startswith("tile_scheduler") for o in operations)
+        and "shape" in header.get("meta", {}),
+        "sides": "sides" in header,
+        "fault": "fault" in header,
+    }
+    return [name for name, has in there.items() if has]
+
+
+def _names(views: object) -> list[Any]:
+    return [] if views is None else require_list(views, "views", "names")
+
+
+def _numbers(name: str, values: object) -> list[int]:
+    listed = require_list(values, name, "whole numbers")
+    return [require_integer(value, name) for value in listed]
+
+
+def _trace(run: object, name: str) -> Trace:
+    if not isinstance(run, Run):
+        return require_instance(run, name, Trace, "Or the Run that fp4ref.run returns")
+    if run.trace is None:
+        raise InputError(f"{name} has no trace; call run(..., trace=True)")
+    return run.trace
+
+
+def _add_scales(header: Header, trace: Trace) -> None:
+    """Say where the scales of a tile lie, if the trace has a configuration."""
+    config = config_of(trace)
+    if config:
+        m, n, k = (int(trace.meta["shape"][name]) for name in "mnk")
+        rows = min(n, config.tile_n)
+        header["scales"] = {
+            "SFA": scale_places(TILE_M, TILE_K, rows_in_all=m, k_in_all=k),
+            "SFB": scale_places(TILE_M, TILE_K, rows_in_all=rows, k_in_all=k),
+        }
+
+
+def _add_sides(header: Header, run: Run | Trace, kernel: object, view: str) -> None:
+    """Pair the hardware events of both runs, with the first bytes of each."""
+    if kernel is None:
+        if view == "sides":
+            raise InputError(
+                "kernel: the view 'sides' needs the kernel's run: play(run, "
+                "kernel_run, view='sides') with kernel_run = fp4ref.run(..., "
+                "backend='ptx')"
+            )
+        return
+    if not isinstance(run, Run) or not isinstance(kernel, Run):
+        raise InputError(
+            "run, kernel: the view 'sides' compares two runs; pass both as Run"
+        )
+    mine = hardware_events(_trace(run, "run"))
+    theirs = hardware_events(_trace(kernel, "kernel"))
+    pairs = [
+        _side(pair, mine.get(pair.key), theirs.get(pair.key))
+        for pair in side_by_side(run, kernel)
+    ]
+    found = compare(run, kernel)
+    header["sides"] = {
+        "pairs": pairs,
+        "first": next((i for i, p in enumerate(pairs) if p["different"]), -1),
+        "difference": str(found.first_difference or ""),
+    }
+
+
+def _side(pair: Pair, a: HardwareEvent | None, b: HardwareEvent | None) -> Header:
+    """Describe one event of both runs, and the bytes around the first difference."""
+    x = a.data.ravel() if a else np.empty(0, np.uint8)
+    y = b.data.ravel() if b else np.empty(0, np.uint8)
+    size = min(x.size, y.size)
+    wrong = np.flatnonzero(x[:size] != y[:size])
+    first = int(wrong[0]) if wrong.size else 0
+    at = max(0, first - PREVIEW // 2) if pair.different else 0
+    return {
+        "step": a.event.step if a else -1,
+        "key": str(pair.key),
+        "frame": pair.frames[-1] if pair.frames else "",
+        "python": [pair.python.place, pair.python.text] if pair.python else ["", ""],
+        "cuda": [pair.cuda.place, pair.cuda.text] if pair.cuda else ["", ""],
+        "nbytes": pair.nbytes,
+        "different": pair.different,
+        "from": at,
+        "mine": _preview(x, at),
+        "theirs": _preview(y, at),
+    }
+
+
+def _preview(data: npt.NDArray[np.uint8], at: int) -> list[int | None]:
+    part: list[int | None] = [int(v) for v in data[at : at + PREVIEW]]
+    return part + [None] * (PREVIEW - len(part) if not part else 0)
+
+
+def _choose_views(
+    there: list[str], view: str, views: Sequence[str] | None
+) -> tuple[str, list[str]]:
+    """Return the view shown first, and those that can be chosen."""
+    chosen = there if views is None else [n for n in there if n in _names(views)]
+    if not chosen:
+        raise InputError(
+            f"views={views!r}: none of them is there; this trace has {', '.join(there)}"
+        )
+    if view in chosen:
+        return view, chosen
+    if view != "timeline":
+        raise InputError(f"view: {view!r} is not among the views: {', '.join(chosen)}")
+    return chosen[0], chosen

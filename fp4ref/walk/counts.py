@@ -1,0 +1,42 @@
+"""counts: what the machine did in a walk, from the trace alone."""
+
+from __future__ import annotations
+
+from fp4ref.gemm.config import TILE_K, TILE_M, GemmConfig
+from fp4ref.trace import Trace
+from fp4ref.trace.timeline import overlap
+
+
+def machine_counts(trace: Trace, config: GemmConfig, k: int) -> dict[str, int]:
+    """Count what the machine did, from the trace alone."""
+    counts: dict[str, int] = {}
+
+    def add(name: str, amount: int = 1) -> None:
+        counts[name] = counts.get(name, 0) + amount
+
+    add("events", len(trace))
+    add("ctas", len({e.cta for e in trace}))
+    k_tiles = -(-k // TILE_K)
+    for e in trace:
+        if e.kind == "land" and e.operation.endswith(".load"):
+            add("tma_loads")
+            add("tma_load_bytes", int(e.operands["tx_bytes"]))
+        elif e.kind == "land" and e.operation.endswith(".store") and e.agent == "tma":
+            add("tma_stores")
+            add("tma_store_bytes", sum(w.size for w in e.writes))
+        elif e.kind == "land":
+            add(e.operation)
+        elif e.operation == "mbarrier.try_wait.parity" and e.issued >= 0:
+            add("blocked_waits")
+        elif e.operation == "mbarrier.init":
+            add("mbarriers")
+        for change in e.barrier:
+            add("phases_completed", change.before[0] != change.after[0])
+            if change.label.startswith("mainloop.full[0]"):
+                add("first_stage_fills", change.before[0] != change.after[0])
+    mmas = counts.get("tcgen05.mma", 0)
+    add("macs", mmas * TILE_M * config.tile_n * 64)
+    add("overlap_steps", overlap(trace))
+    add("k_tiles", k_tiles)
+    add("ring_wraps", max(0, counts.pop("first_stage_fills", 0) - counts["ctas"]))
+    return counts
