@@ -15,6 +15,7 @@ from fp4ref.evidence import oracle
 from fp4ref.evidence.comparison import Comparison, compare
 from fp4ref.execution.runs import Run, run
 from fp4ref.gemm.config import GemmConfig
+from fp4ref.gemm.plan import Plan, plan
 from fp4ref.numerics import ScaleFormat
 from fp4ref.tensors.block_scaled import BlockScaled, quantize
 from fp4ref.tensors.product import matmul
@@ -26,6 +27,7 @@ __all__ = [
     "BlockScaled",
     "Comparison",
     "GemmConfig",
+    "Plan",
     "Run",
     "ScaleFormat",
     "Trace",
@@ -33,6 +35,7 @@ __all__ = [
     "doctor",
     "matmul",
     "oracle",
+    "plan",
     "quantize",
     "run",
 ]

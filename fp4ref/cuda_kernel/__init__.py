@@ -1,22 +1,24 @@
 """cuda_kernel: the CUDA kernel of ``kernel/``, from its text to a launch.
 
-`sources` puts the text together, with the constants of a `GemmConfig`; `build` makes
-PTX of it or takes the packaged one; `parameters` lays out what a launch passes;
-`execute` runs the PTX on the emulated machine; `sass` counts instructions.
+`plan_header` writes the plan of a configuration as CUDA constants, `sources` puts the
+text together; `build` makes PTX of it or takes the packaged one; `parameters` lays out
+what a launch passes; `on_sm` runs the PTX on the emulated machine; `sass` counts
+instructions.
 """
 
 from fp4ref.cuda_kernel.build import KernelCode, kernel_code, packaged_configs
 from fp4ref.cuda_kernel.on_sm import launch_ptx
 from fp4ref.cuda_kernel.parameters import parameter_block
-from fp4ref.cuda_kernel.sources import ENTRY, defines, one_file
+from fp4ref.cuda_kernel.plan_header import plan_header
+from fp4ref.cuda_kernel.sources import ENTRY, one_file
 
 __all__ = [
     "ENTRY",
     "KernelCode",
-    "defines",
     "kernel_code",
     "launch_ptx",
     "one_file",
     "packaged_configs",
     "parameter_block",
+    "plan_header",
 ]

@@ -14,7 +14,8 @@ from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
 
-from fp4ref.cuda_kernel.sources import MAIN, defines, kernel_root, one_file
+from fp4ref.cuda_kernel.plan_header import constants, plan_header
+from fp4ref.cuda_kernel.sources import MAIN, kernel_root, one_file
 from fp4ref.device.compile import (
     INSTALL,
     Compiled,
@@ -75,9 +76,9 @@ def _kernel_code(config: GemmConfig, nvrtc: str | None) -> KernelCode:
     if nvrtc is not None:
         compiled = compile_kernel(config)
         return KernelCode(normalised(compiled.ptx), f"NVRTC {compiled.nvrtc}")
-    wanted = defines(config)
+    wanted = constants(config)
     for name, each in packaged_configs().items():
-        if defines(each) == wanted:
+        if constants(each) == wanted:
             return KernelCode(packaged(f"{name}.ptx"), "packaged")
     raise InputError(
         "backend 'ptx': NVRTC is not installed, and the package holds the kernel only "
@@ -94,8 +95,8 @@ def compile_kernel(config: GemmConfig, arch: str = ARCH) -> Compiled:
     CompileError
         NVRTC is not installed, or refused the source.
     """
-    source = one_file(kernel_root())
-    return compile_cuda(source, arch, name=MAIN, defines=defines(config))
+    source = one_file(kernel_root(), plan_header(config))
+    return compile_cuda(source, arch, name=MAIN)
 
 
 def require_tcgen05(capability: tuple[int, int], card: str) -> str:

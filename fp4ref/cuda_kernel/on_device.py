@@ -15,8 +15,9 @@ from fp4ref.cuda_kernel.parameters import PARAMS_NBYTES
 from fp4ref.cuda_kernel.sources import ENTRY
 from fp4ref.device.driver import DeviceError, find_gpu
 from fp4ref.device.launch import Call, MapOf, Module, Pointer, Struct
-from fp4ref.gemm.config import CTA_THREADS
-from fp4ref.gemm.nvfp4_gemm import GemmProblem
+from fp4ref.gemm.plan import plan
+from fp4ref.gemm.plan.warps import CTA_THREADS
+from fp4ref.gemm.problem import GemmProblem
 from fp4ref.hardware.gmem import GlobalMemory
 from fp4ref.hardware.tensor_map import TensorMap
 from fp4ref.numerics import ScaleFormat
@@ -76,7 +77,7 @@ def kernel_call(problem: GemmProblem) -> Call:
         (Struct(fields, PARAMS_NBYTES),),
         grid=dims,
         block=(CTA_THREADS, 1, 1),
-        smem_nbytes=problem.config.smem.end,
+        smem_nbytes=plan(problem.config).smem.end,
     )
 
 

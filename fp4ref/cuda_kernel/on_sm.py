@@ -8,9 +8,9 @@ from functools import lru_cache
 from fp4ref.cuda_kernel.build import KernelCode, kernel_code
 from fp4ref.cuda_kernel.parameters import parameter_block
 from fp4ref.cuda_kernel.sources import ENTRY
-from fp4ref.gemm.config import CTA_THREADS
-from fp4ref.gemm.nvfp4_gemm import GemmProblem
-from fp4ref.gemm.shared_storage import SharedStorage, buffer_labels
+from fp4ref.gemm.plan.warps import CTA_THREADS
+from fp4ref.gemm.problem import GemmProblem
+from fp4ref.gemm.shared_storage import SharedStorage, buffer_labels, used_rings
 from fp4ref.hardware.machine import Machine
 from fp4ref.ptx import Program, launch, parse
 
@@ -53,7 +53,7 @@ def launch_ptx(
         dims,
         (CTA_THREADS, 1, 1),
         parameter_block(problem.params),
-        smem_nbytes=problem.config.smem.end,
+        smem_nbytes=problem.plan.smem.end,
         only=only,
     )
     machine.on_step.remove(namer)
@@ -64,25 +64,18 @@ class _Namer:
     """Gives the shared memory of each new CTA the emulator's names."""
 
     def __init__(self, problem: GemmProblem) -> None:
-        self._config, self._params = problem.config, problem.params
+        self._plan, self._params = problem.plan, problem.params
 
     def __call__(self, machine: Machine) -> None:
         for sm in machine.sms:
             if sm.cta is not None and not sm.smem.labels:
-                storage = SharedStorage.of(sm.cta, self._config, self._params)
+                storage = SharedStorage.of(sm.cta, self._plan, self._params)
                 for address, name in _labels(storage):
                     sm.smem.labels[sm.cta.resolve_shared(address)[1]] = name
 
 
 def _labels(storage: SharedStorage) -> Iterator[tuple[int, str]]:
     """Address and name of all that the configuration uses."""
-    config = storage.config
-    rings = [storage.mainloop, storage.accumulator]
-    if config.loads_c:
-        rings.append(storage.c)
-        yield storage.load_order, "load_order"
-    if config.scheduler == "clc":
-        rings += [storage.clc, storage.throttle]
-    for ring in rings:
+    for ring in used_rings(storage):
         yield from ring.labels()
     yield from buffer_labels(storage)

@@ -1,4 +1,4 @@
-"""sources: the kernel's CUDA text as one file, and its constants from a `GemmConfig`.
+"""sources: the kernel's CUDA text as one file, with the plan of its configuration.
 
 The kernel includes its own headers only. They are put in line, each once, with
 ``#line`` marks, so that what is compiled depends on the text alone and names no folder
@@ -11,12 +11,8 @@ import re
 from functools import cache
 from pathlib import Path, PurePosixPath
 
-import numpy as np
-
+from fp4ref.cuda_kernel.plan_header import PLAN
 from fp4ref.errors import InputError
-from fp4ref.gemm.config import GemmConfig
-from fp4ref.hardware.smem import BASE as SMEM_BASE
-from fp4ref.numerics import ScaleFormat
 
 MAIN = "kernel/gemm/nvfp4_gemm.cu"
 """The kernel's first file."""
@@ -42,9 +38,9 @@ def kernel_root() -> Path:
 
 
 @cache
-def one_file(root: Path) -> str:
-    """Return the kernel with its headers in line."""
-    return expand({}, root)
+def one_file(root: Path, plan: str) -> str:
+    """Return the kernel with its headers in line, and `plan` as its ``plan.cuh``."""
+    return expand({PLAN: plan}, root)
 
 
 def expand(changed: dict[str, str], root: Path) -> str:
@@ -85,56 +81,3 @@ def _resolved(folder: PurePosixPath, name: str) -> str:
         else:
             parts.append(part)
     return "/".join(parts)
-
-
-def defines(config: GemmConfig) -> dict[str, str]:
-    """Return the definitions that ``kernel/gemm/config.cuh`` wants."""
-    smem, tmem = config.smem, config.tmem
-    columns = config.sf_rows_b // 32
-    numbers: dict[str, int] = {
-        "TILE_N": config.tile_n,
-        "SFD_UE8M0": config.sfd_format is ScaleFormat.UE8M0,
-        "LOADS_C": config.loads_c,
-        "BIAS": config.bias,
-        "CLC": config.scheduler == "clc",
-        "RASTER_ALONG_M": config.raster == "m",
-        "BETA_BITS": _bits(config.beta),
-        "NORM_CONSTANT_BITS": _bits(config.norm_constant),
-        "MAINLOOP_STAGES": config.mainloop_stages,
-        "C_STAGES": config.c_stages,
-        "D_STAGES": config.d_stages,
-        "CLC_STAGES": config.clc_stages,
-        "ACCUMULATOR_STAGES": config.accumulator_stages,
-        "SCALE_BUFFERS": config.scale_buffers,
-        "A_NBYTES": config.a_nbytes,
-        "B_NBYTES": config.b_nbytes,
-        "SFA_NBYTES": config.sfa_nbytes,
-        "SFB_NBYTES": config.sfb_nbytes,
-        "STAGE_TX_BYTES": config.stage_tx_bytes,
-        "C_SUBTILE_NBYTES": config.c_subtile_nbytes,
-        "D_SUBTILE_NBYTES": config.d_subtile_nbytes,
-        "CLC_CONSUMERS": config.clc_consumers,
-        "SMEM_BASE": SMEM_BASE,
-        "TMEM_SFA": tmem.sfa[0],
-        "TMEM_SFB": tmem.sfb[0],
-        "TMEM_BUFFER": (tmem.end - tmem.sfa[0]) // config.scale_buffers,
-        "SFB_COLUMNS": columns,
-    }
-    for name in type(smem).__dataclass_fields__:
-        if name != "end":
-            numbers[f"SMEM_{name.upper()}"] = getattr(smem, name)
-    words = {
-        "D_FORMAT": config.d_format.upper(),
-        "C_FORMAT": (config.c_format or "f32").upper(),
-        "ACTIVATION": (config.activation or "none").upper(),
-    }
-    values = {name: _literal(value) for name, value in numbers.items()} | words
-    return {f"CONFIG_{name}": value for name, value in values.items()}
-
-
-def _literal(value: int) -> str:
-    return str(value).lower() if isinstance(value, bool) else f"{value}u"
-
-
-def _bits(value: float) -> int:
-    return int(np.float32(value).view(np.uint32))

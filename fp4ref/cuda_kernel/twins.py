@@ -14,12 +14,12 @@ from functools import cache
 from fp4ref.cuda_kernel.sources import kernel_root
 
 _OTHER_NAMES = {
-    "gemm.config:GemmConfig.most_stages": "constexpr u32 MAINLOOP_STAGES",
-    "gemm.config:GemmConfig.stage_tx_bytes": "constexpr u32 STAGE_TX_BYTES",
-    "gemm.config:SmemMap": "namespace smem_map",
-    "gemm.config:TmemMap": "namespace tmem_map",
+    "gemm.plan.values:Plan.most_stages": "constexpr u32 MAINLOOP_STAGES",
+    "gemm.plan.values:Plan.stage_tx_bytes": "constexpr u32 STAGE_TX_BYTES",
+    "gemm.plan.smem_map:SmemMap": "namespace smem_map",
+    "gemm.plan.tmem_map:TmemMap": "namespace tmem_map",
     "gemm.epilogue_warp:Epilogue.lane": "struct Epilogue",
-    "gemm.shared_storage:SharedStorage.of": "struct SharedStorage",
+    "gemm.shared_storage:SharedStorage.ring": "struct SharedStorage",
     "hardware.instr_descriptor:InstrDescriptor": "instr_descriptor_encode(",
     "hardware.tcgen05:InstrDescriptor": "instr_descriptor_encode(",
     "hardware.tma:wait_group": "tma_wait_group_read(",

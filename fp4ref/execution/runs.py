@@ -20,7 +20,8 @@ from fp4ref.cuda_kernel import launch_ptx
 from fp4ref.cuda_kernel.on_device import launch_device
 from fp4ref.errors import HardwareFault, InputError
 from fp4ref.gemm.config import SF_VEC_SIZE, GemmConfig
-from fp4ref.gemm.nvfp4_gemm import GemmProblem
+from fp4ref.gemm.plan import plan
+from fp4ref.gemm.problem import GemmProblem
 from fp4ref.hardware.machine import Machine, Ordering
 from fp4ref.hardware.schedule import make_schedule
 from fp4ref.layout import unswizzle_scales
@@ -149,7 +150,7 @@ def run(
     problem = GemmProblem(machine, a, b, c, bias, config)
     if progress:
         total = problem.params.grid.count if chosen is None else len(chosen)
-        machine.on_step.append(_reporter(progress, total, config.subtiles))
+        machine.on_step.append(_reporter(progress, total, plan(config).subtiles))
     meta = _meta(problem, config, machine, backend)
     try:
         if backend == "ptx":
@@ -234,7 +235,7 @@ def _meta(
         "scale_format": params.scale_format.name,
         "alpha": params.alpha,
         "config": settings,
-        "stages": config.mainloop_stages,
+        "stages": plan(config).mainloop_stages,
         "schedule": machine.schedule.name,
         "ordering": machine.ordering,
         "sms": len(machine.sms),

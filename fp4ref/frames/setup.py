@@ -11,19 +11,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from fp4ref.gemm import partition
-from fp4ref.gemm.config import (
+from fp4ref.gemm.config import SF_VEC_SIZE, TILE_K, TILE_M, GemmConfig
+from fp4ref.gemm.partition import GemmParams
+from fp4ref.gemm.pipeline import Ring
+from fp4ref.gemm.plan import Plan, plan
+from fp4ref.gemm.plan.descriptors import (
     K_BLOCK_STEP,
     K_BLOCKS,
     SF_COLUMNS,
-    SF_VEC_SIZE,
-    TILE_K,
-    TILE_M,
-    GemmConfig,
-    WarpRole,
     operand_descriptor,
 )
-from fp4ref.gemm.partition import GemmParams
-from fp4ref.gemm.pipeline import Ring
+from fp4ref.gemm.plan.warps import WarpRole
 from fp4ref.gemm.shared_storage import SharedStorage
 from fp4ref.gemm.tile_scheduler import TileGrid, WorkTile
 from fp4ref.hardware import tmem
@@ -45,60 +43,66 @@ TENSOR_SPACING = 1 << 32
 class Problem:
     """A configuration, its parameters at nominal addresses, and one CTA's storage."""
 
-    config: GemmConfig
+    plan: Plan
     params: GemmParams
     storage: SharedStorage
     warp: Warp
     work: WorkTile
+
+    @property
+    def config(self) -> GemmConfig:
+        """What was asked."""
+        return self.plan.config
 
 
 def problem_of(config: GemmConfig | None, m: int, n: int, k: int) -> Problem:
     """Return the problem, at nominal addresses, as tile (5, 0) sees it."""
     if config is None:
         config = GemmConfig.example_72b()
+    planned = plan(config)
     grid = TileGrid.of(m, n, 1, config)
     at = [TENSOR_SPACING * (i + 1) for i in range(7)]
     c_map = None
     if config.c_format:
-        c_map = partition.output_map(at[4], m, n, 1, config.c_type)
+        c_map = partition.output_map(at[4], m, n, 1, planned.c_type)
     params = GemmParams(
-        m,
-        n,
-        k,
-        1,
-        ScaleFormat.UE4M3,
-        config.alpha or 1.0,
-        partition.operand_map(at[0], m, k, 1, TILE_M),
-        partition.operand_map(at[1], n, k, 1, config.tile_n),
-        partition.scale_map(at[2], m, k, 1, 1),
-        partition.scale_map(at[3], n, k, 1, config.sf_rows_b // 128),
-        c_map,
-        partition.output_map(at[5], m, n, 1, config.d_type),
-        at[6],
-        0,
-        grid,
+        m=m,
+        n=n,
+        k=k,
+        l=1,
+        scale_format=ScaleFormat.UE4M3,
+        alpha=config.alpha or 1.0,
+        a=partition.operand_map(at[0], m, k, 1, TILE_M),
+        b=partition.operand_map(at[1], n, k, 1, config.tile_n),
+        sfa=partition.scale_map(at[2], m, k, 1, 1),
+        sfb=partition.scale_map(at[3], n, k, 1, planned.sf_rows_b // 128),
+        c=c_map,
+        d=partition.output_map(at[5], m, n, 1, planned.d_type),
+        sfd=at[6],
+        bias=0,
+        grid=grid,
     )
     work = WorkTile(min(5, grid.tiles_m - 1), 0, 0)
     machine = Machine(1)
     ctaid = grid.ctaid(work.m, work.n)
     cta = Cta(machine, machine.sms[0], ctaid, grid.dims, Cluster((1, 1, 1)))
-    storage = SharedStorage.of(cta, config, params)
-    return Problem(config, params, storage, Warp(cta, 0), work)
+    storage = SharedStorage.of(cta, planned, params)
+    return Problem(planned, params, storage, Warp(cta, 0), work)
 
 
 def _stages(p: Problem) -> Values:
-    config = p.config
+    plan = p.plan
     return {
-        "stages": config.mainloop_stages,
-        "most_stages": config.most_stages,
-        "a_bytes": config.a_nbytes,
-        "b_bytes": config.b_nbytes,
-        "sfa_bytes": config.sfa_nbytes,
-        "sfb_bytes": config.sfb_nbytes,
-        "stage_tx_bytes": config.stage_tx_bytes,
-        "stage_bytes": config.stage_nbytes,
-        "epilogue_bytes": config.epilogue_nbytes,
-        "smem_bytes": config.smem.end,
+        "stages": plan.mainloop_stages,
+        "most_stages": plan.most_stages,
+        "a_bytes": plan.a_nbytes,
+        "b_bytes": plan.b_nbytes,
+        "sfa_bytes": plan.sfa_nbytes,
+        "sfb_bytes": plan.sfb_nbytes,
+        "stage_tx_bytes": plan.stage_tx_bytes,
+        "stage_bytes": plan.stage_nbytes,
+        "epilogue_bytes": plan.epilogue_nbytes,
+        "smem_bytes": plan.smem.end,
     }
 
 
@@ -113,12 +117,12 @@ def _counts(ring: Ring, producer: WarpRole, consumer: WarpRole) -> Values:
 
 
 def _mainloop_params(p: Problem) -> Values:
-    counts = _counts(p.storage.mainloop, WarpRole.MAINLOOP_LOAD, WarpRole.MMA)
-    return counts | {"transaction_bytes": p.config.stage_tx_bytes}
+    counts = _counts(p.storage.ring("mainloop"), WarpRole.MAINLOOP_LOAD, WarpRole.MMA)
+    return counts | {"transaction_bytes": p.plan.stage_tx_bytes}
 
 
 def _mainloop_barriers(p: Problem) -> Values:
-    ring = p.storage.mainloop
+    ring = p.storage.ring("mainloop")
     base = p.storage.base
     return {
         "full": [address - base for address in ring.full],
@@ -133,7 +137,7 @@ def _release_masks(p: Problem) -> Values:
 
 
 def _accumulator_ring(p: Problem) -> Values:
-    ring = p.storage.accumulator
+    ring = p.storage.ring("accumulator")
     return _counts(ring, WarpRole.MMA, WarpRole.EPILOGUE)
 
 
@@ -194,7 +198,7 @@ def _scales(p: Problem) -> Values:
     found = {}
     for name, tensor_map, rows, tile_rows in (
         ("SFA", p.params.sfa, p.params.m, TILE_M),
-        ("SFB", p.params.sfb, p.params.n, p.config.sf_rows_b),
+        ("SFB", p.params.sfb, p.params.n, p.plan.sf_rows_b),
     ):
         found[name] = map_values(tensor_map) | {
             "scales": [rows, -(-p.params.k // SF_VEC_SIZE)],
@@ -210,17 +214,17 @@ def _atoms(p: Problem) -> Values:
         "mma": [MMA_M, n, MMA_K],
         "A": [[MMA_M, MMA_K], TILE_M // MMA_M, K_BLOCKS, grid.tiles_m, *tiles],
         "B": [[n, MMA_K], 1, K_BLOCKS, grid.tiles_n, *tiles],
-        "descriptor_high_word": operand_descriptor(p.storage.a(0)) >> 32,
+        "descriptor_high_word": operand_descriptor(p.storage.address("a", 0)) >> 32,
         "k_block_step": K_BLOCK_STEP,
     }
 
 
 def _boxes(p: Problem) -> Values:
-    stages = p.config.mainloop_stages
+    stages = p.plan.mainloop_stages
     base = p.storage.base
     return {
         "A": [list(partition.a_coords(p.work, i)) for i in range(p.params.k_tiles)],
-        "smem_A": [p.storage.a(i) - base for i in range(stages)],
+        "smem_A": [p.storage.address("a", i) - base for i in range(stages)],
         "stage_of_k_tile": [i % stages for i in range(p.params.k_tiles)],
     }
 
@@ -244,19 +248,19 @@ def _allocator(p: Problem) -> Values:
 
 
 def _tmem_sizes(p: Problem) -> Values:
-    tmem_map = p.config.tmem
+    tmem_map = p.plan.tmem
     return {
         "accumulators": len(tmem_map.accumulators),
         "accumulator_columns": p.config.tile_n,
         "columns_per_k_block": SF_COLUMNS,
         "sfa_columns": SF_COLUMNS * K_BLOCKS,
-        "sfb_columns": SF_COLUMNS * K_BLOCKS * p.config.sf_rows_b // 128,
+        "sfb_columns": SF_COLUMNS * K_BLOCKS * p.plan.sf_rows_b // 128,
         "scale_buffers": p.config.scale_buffers,
     }
 
 
 def _tmem_addresses(p: Problem) -> Values:
-    tmem_map = p.config.tmem
+    tmem_map = p.plan.tmem
     return {
         "accumulators": list(tmem_map.accumulators),
         "sfa": list(tmem_map.sfa),

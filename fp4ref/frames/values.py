@@ -12,19 +12,12 @@ import numpy as np
 from fp4ref.errors import InputError
 from fp4ref.frames.setup import SETUP, Problem, Values, map_values, problem_of
 from fp4ref.gemm import partition
-from fp4ref.gemm.config import (
-    EPILOGUE_THREADS,
-    K_BLOCKS,
-    SF_VEC_SIZE,
-    SUBTILE_N,
-    TILE_K,
-    TILE_M,
-    WARP_THREADS,
-    GemmConfig,
-    WarpRole,
-)
+from fp4ref.gemm.config import SF_VEC_SIZE, SUBTILE_N, TILE_K, TILE_M, GemmConfig
 from fp4ref.gemm.epilogue_warp import FIRST_EPILOGUE_WARP
 from fp4ref.gemm.pipeline import Consumer, PipelineState, Producer
+from fp4ref.gemm.plan import plan
+from fp4ref.gemm.plan.descriptors import K_BLOCKS
+from fp4ref.gemm.plan.warps import EPILOGUE_THREADS, WARP_THREADS, WarpRole
 from fp4ref.hardware import tmem
 from fp4ref.hardware.sm import Warp
 from fp4ref.hardware.tcgen05 import MMA_K, MMA_M
@@ -50,11 +43,11 @@ def _do_nothing(warp: Warp, stage: object) -> None:
 
 
 def _load_entry(p: Problem) -> Values:
-    producer = Producer(p.warp, p.storage.mainloop, _do_nothing)
+    producer = Producer(p.warp, p.storage.ring("mainloop"), _do_nothing)
     return _state(producer.state) | {
         "tile": [p.work.m, p.work.n, p.work.l],
         "k_tiles": p.params.k_tiles,
-        "prologue": min(p.config.mainloop_stages, p.params.k_tiles),
+        "prologue": min(p.plan.mainloop_stages, p.params.k_tiles),
     }
 
 
@@ -68,8 +61,8 @@ def _region(p: Problem) -> Values:
 
 
 def _mma_entry(p: Problem) -> Values:
-    mainloop = Consumer(p.warp, p.storage.mainloop, _do_nothing)
-    accumulator = Producer(p.warp, p.storage.accumulator, _do_nothing)
+    mainloop = Consumer(p.warp, p.storage.ring("mainloop"), _do_nothing)
+    accumulator = Producer(p.warp, p.storage.ring("accumulator"), _do_nothing)
     return {
         "mainloop": _state(mainloop.state),
         "accumulator": _state(accumulator.state),
@@ -81,10 +74,10 @@ def _mma_operands(p: Problem) -> Values:
         "kind": "mxf4nvf4",
         "scale_vec": "4X",
         "shape": [MMA_M, p.config.tile_n, MMA_K],
-        "idesc": p.config.idesc(p.params.scale_format),
+        "idesc": p.plan.idesc(p.params.scale_format),
         "k_blocks": K_BLOCKS,
         "sfa": [TILE_M, TILE_K // SF_VEC_SIZE],
-        "sfb": [p.config.sf_rows_b, TILE_K // SF_VEC_SIZE],
+        "sfb": [p.plan.sf_rows_b, TILE_K // SF_VEC_SIZE],
     }
 
 
@@ -121,7 +114,7 @@ def _lanes(p: Problem) -> Values:
         "lanes": {str(w): [lane[w], lane[w] + WARP_THREADS - 1] for w in owners},
         "addresses": {str(w): tmem.address(lane[w], 0) for w in owners},
         "registers": SUBTILE_N,
-        "subtiles": p.config.subtiles,
+        "subtiles": p.plan.subtiles,
     }
 
 
@@ -129,10 +122,10 @@ def _stores(p: Problem) -> Values:
     config = p.config
     corners = [
         partition.subtile_coords(p.work, i, config.tile_n)
-        for i in range(config.subtiles)
+        for i in range(plan(config).subtiles)
     ]
     return map_values(p.params.d) | {
-        "subtiles": config.subtiles,
+        "subtiles": plan(config).subtiles,
         "corners": [list(corner) for corner in corners],
     }
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Generator
 
-from fp4ref.gemm.config import WARP_THREADS
 from fp4ref.gemm.partition import subtile_coords
 from fp4ref.gemm.pipeline import Producer, arrive_on_full
+from fp4ref.gemm.plan.warps import WARP_THREADS
 from fp4ref.gemm.shared_storage import SharedStorage, init_barriers
 from fp4ref.hardware import mbarrier, tma
 from fp4ref.hardware.sm import Blocked, Warp, elect_sync
@@ -21,21 +21,25 @@ def epilogue_load_warp(
     """
     yield from init_barriers(warp, storage)
     tensor_map = storage.params.c
-    if not storage.config.loads_c or tensor_map is None:
+    if not storage.plan.loads_c or tensor_map is None:
         return
     scheduler = storage.tile_scheduler(warp)
-    c = Producer(warp, storage.c, arrive_on_full(WARP_THREADS))
+    c = Producer(warp, storage.ring("c"), arrive_on_full(WARP_THREADS))
     work = scheduler.initial_work()
-    yield from mbarrier.try_wait(warp, storage.load_order, 0)
+    yield from mbarrier.try_wait(warp, storage.ring("load_order").full[0], 0)
     while work.valid:
         next_work = yield from scheduler.fetch_next_work()
-        for subtile in range(storage.config.subtiles):
+        for subtile in range(storage.plan.subtiles):
             with (yield from c.acquire()) as stage:
                 elect_sync(warp)
                 mbarrier.expect_tx(warp, stage.full, tensor_map.box_nbytes)
-                coords = subtile_coords(work, subtile, storage.config.tile_n)
+                coords = subtile_coords(work, subtile, storage.plan.tile_n)
                 tma.load(
-                    warp, tensor_map, coords, storage.c_subtile(stage.index), stage.full
+                    warp,
+                    tensor_map,
+                    coords,
+                    storage.address("c_subtile", stage.index),
+                    stage.full,
                 )
         work = next_work
     yield from c.tail()

@@ -14,16 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fp4ref.gemm import cleanup
-from fp4ref.gemm.config import (
-    EPILOGUE_THREADS,
-    SF_VEC_SIZE,
-    SUBTILE_N,
-    TILE_M,
-    WARP_THREADS,
-    NamedBarrierId,
-)
+from fp4ref.gemm.config import SF_VEC_SIZE, SUBTILE_N, TILE_M
 from fp4ref.gemm.partition import ATOM_K, sfd_address, subtile_coords
 from fp4ref.gemm.pipeline import Consumer, Stage, arrive_on_empty
+from fp4ref.gemm.plan.warps import EPILOGUE_THREADS, WARP_THREADS, NamedBarrierId
 from fp4ref.gemm.shared_storage import SharedStorage, init_barriers
 from fp4ref.gemm.tile_scheduler import WorkTile
 from fp4ref.hardware import gmem, named_barrier, smem, tcgen05, tma, tmem
@@ -77,13 +71,13 @@ def epilogue_warp(warp: Warp, storage: SharedStorage) -> Generator[Blocked, None
         yield from named_barrier.sync(
             warp, NamedBarrierId.TMEM_ALLOCATION.value, WARP_THREADS + EPILOGUE_THREADS
         )
-        word = smem.ld(warp, storage.tmem_pointer, 4)
+        word = smem.ld(warp, storage.address("tmem_pointer"), 4)
     epilogue = Epilogue(
         warp,
         storage,
         int(word.view("<u4")[0]),
-        Consumer(warp, storage.accumulator, arrive_on_empty(WARP_THREADS)),
-        Consumer(warp, storage.c, arrive_on_empty(WARP_THREADS)),
+        Consumer(warp, storage.ring("accumulator"), arrive_on_empty(WARP_THREADS)),
+        Consumer(warp, storage.ring("c"), arrive_on_empty(WARP_THREADS)),
     )
     scheduler = storage.tile_scheduler(warp)
     work = scheduler.initial_work()
@@ -100,15 +94,15 @@ def epilogue_warp(warp: Warp, storage: SharedStorage) -> Generator[Blocked, None
 
 def finish_tile(e: Epilogue, work: WorkTile) -> Generator[Blocked, None, None]:
     """Turn one accumulator into D. Frames 7.2 to 7.10."""
-    warp, config = e.warp, e.storage.config
+    warp, plan = e.warp, e.storage.plan
     with warp.frame("7.4"):
         accumulator = yield from e.accumulator.wait()
         tcgen05.fence_after_thread_sync(warp)
     with warp.frame("7.2"):
         warp.note("accumulator.stage", index=accumulator.index)
-    for subtile in range(config.subtiles):
+    for subtile in range(plan.subtiles):
         acc = yield from load_accumulator(e, accumulator, subtile)
-        if subtile == config.subtiles - 1:
+        if subtile == plan.subtiles - 1:
             with warp.frame("7.10"), accumulator:
                 tcgen05.fence_before_thread_sync(warp)
         c = yield from load_c(e)
@@ -125,7 +119,7 @@ def load_accumulator(
     """Read 32 rows x 32 columns of TMEM. Frames 4.5 and 7.5."""
     warp = e.warp
     with warp.frame("4.5", "7.5"):
-        column = e.storage.config.tmem.accumulators[accumulator.index]
+        column = e.storage.plan.tmem.accumulators[accumulator.index]
         address = e.taddr + tmem.address(e.lane, column + subtile * SUBTILE_N)
         registers = tmem.ld(warp, address, "32x32b", SUBTILE_N)
         yield from tmem.wait_ld(warp)
@@ -134,28 +128,30 @@ def load_accumulator(
 
 def load_c(e: Epilogue) -> Generator[Blocked, None, F32 | None]:
     """Read this warp's rows of the next C subtile, if C is loaded."""
-    config = e.storage.config
-    if not config.loads_c:
+    plan = e.storage.plan
+    if not plan.loads_c:
         return None
-    row_nbytes = SUBTILE_N * config.c_type.bits // 8
+    row_nbytes = SUBTILE_N * plan.c_type.bits // 8
     with (yield from e.c.wait()) as stage:
-        address = e.storage.c_subtile(stage.index) + e.lane * row_nbytes
+        address = e.storage.address("c_subtile", stage.index) + e.lane * row_nbytes
         block = smem.ld(e.warp, address, WARP_THREADS * row_nbytes)
         # The next load of C overwrites the stage through the async proxy.
         smem.fence_proxy_async(e.warp)
-    swizzle = config.subtile_swizzle(config.c_type)
+    swizzle = plan.c_swizzle
     rows = block[swizzled_offsets(swizzle, WARP_THREADS, row_nbytes)]
-    if config.c_format == "bf16":
+    if plan.config.c_format == "bf16":
         return (rows.view("<u2").astype(np.uint32) << 16).view(np.float32)
-    return rows.view("<f2" if config.c_format == "f16" else "<f4").astype(np.float32)
+    return rows.view("<f2" if plan.config.c_format == "f16" else "<f4").astype(
+        np.float32
+    )
 
 
 def load_bias(e: Epilogue, work: WorkTile, subtile: int) -> F32 | None:
     """Read the bias of 32 columns; columns beyond N are 0."""
-    params, config = e.storage.params, e.storage.config
-    if not config.bias:
+    params, plan = e.storage.params, e.storage.plan
+    if not plan.config.bias:
         return None
-    first = work.n * config.tile_n + subtile * SUBTILE_N
+    first = work.n * plan.tile_n + subtile * SUBTILE_N
     bias = np.zeros(SUBTILE_N, np.float32)
     count = min(SUBTILE_N, params.n - first)
     if count > 0:
@@ -179,15 +175,15 @@ def fuse(
     ``sm90_callbacks_tma_warpspecialized.hpp``. What lies outside D becomes +0, so
     that it cannot reach a block scale.
     """
-    params, config = e.storage.params, e.storage.config
+    params, plan = e.storage.params, e.storage.plan
     alpha = np.float32(params.alpha)
     scaled = mul_f32(alpha, acc) if bias is None else fma_f32(alpha, acc, bias)
     source = np.zeros_like(acc) if c is None else c
-    z = fma_f32(np.float32(config.beta), source, scaled)
-    if config.activation:
-        z = _ACTIVATIONS[config.activation](z)
+    z = fma_f32(np.float32(plan.config.beta), source, scaled)
+    if plan.config.activation:
+        z = _ACTIVATIONS[plan.config.activation](z)
     row = work.m * TILE_M + e.lane + np.arange(WARP_THREADS)[:, None]
-    column = work.n * config.tile_n + subtile * SUBTILE_N + np.arange(SUBTILE_N)
+    column = work.n * plan.tile_n + subtile * SUBTILE_N + np.arange(SUBTILE_N)
     inside = (row < params.m) & (column < params.n)
     return np.where(inside, z, np.float32(0))
 
@@ -196,16 +192,16 @@ def store_subtile(
     e: Epilogue, work: WorkTile, subtile: int, z: F32
 ) -> Generator[Blocked, None, None]:
     """Write one subtile of D through shared memory, and SFD directly. Frame 7.9."""
-    warp, storage, config = e.warp, e.storage, e.storage.config
+    warp, storage, plan = e.warp, e.storage, e.storage.plan
     rows = quantize(e, work, subtile, z)
     row_nbytes = rows.shape[1]
-    swizzle = config.subtile_swizzle(config.d_type)
+    swizzle = plan.d_swizzle
     block = np.empty(rows.size, np.uint8)
     block[swizzled_offsets(swizzle, WARP_THREADS, row_nbytes)] = rows
-    buffer = storage.d_subtile(e.stores % config.d_stages)
+    buffer = storage.address("d_subtile", e.stores % plan.config.d_stages)
     with warp.frame("7.9"):
         if e.issues_stores:
-            yield from tma.wait_group(warp, config.d_stages - 1, read=True)
+            yield from tma.wait_group(warp, plan.config.d_stages - 1, read=True)
         yield from named_barrier.sync(
             warp, NamedBarrierId.EPILOGUE.value, EPILOGUE_THREADS
         )
@@ -215,7 +211,7 @@ def store_subtile(
             warp, NamedBarrierId.EPILOGUE.value, EPILOGUE_THREADS
         )
         if e.issues_stores:
-            coords = subtile_coords(work, subtile, config.tile_n)
+            coords = subtile_coords(work, subtile, plan.tile_n)
             tma.store(warp, storage.params.d, coords, buffer)
             tma.commit_group(warp)
     e.stores += 1
@@ -226,17 +222,17 @@ def quantize(e: Epilogue, work: WorkTile, subtile: int, z: F32) -> Bytes:
 
     Returns the bytes of 32 rows.
     """
-    config = e.storage.config
-    if config.d_format == "f32":
+    plan = e.storage.plan
+    if plan.config.d_format == "f32":
         return np.ascontiguousarray(z).view(np.uint8)
-    if config.d_format == "bf16":
+    if plan.config.d_format == "bf16":
         return encode_bf16(z).view(np.uint8)
-    if config.d_format == "f16":
+    if plan.config.d_format == "f16":
         return encode_f16(z).view(np.uint8)
     codes, scales = quantize_blocks(
         z,
-        norm=config.norm_constant,
-        scale_format=config.sfd_format,
+        norm=plan.config.norm_constant,
+        scale_format=plan.config.sfd_format,
         vec_size=SF_VEC_SIZE,
     )
     with e.warp.frame("7.7"):
@@ -250,8 +246,8 @@ def store_scales(e: Epilogue, work: WorkTile, subtile: int, scales: Bytes) -> No
     Rows beyond M are written too: the buffer is padded to whole atoms, and its padding
     must be 0.
     """
-    params, config = e.storage.params, e.storage.config
-    column = (work.n * config.tile_n + subtile * SUBTILE_N) // SF_VEC_SIZE
+    params, plan = e.storage.params, e.storage.plan
+    column = (work.n * plan.tile_n + subtile * SUBTILE_N) // SF_VEC_SIZE
     if column * SF_VEC_SIZE // ATOM_K >= -(-params.n // ATOM_K):
         return
     first = sfd_address(params, work.m * TILE_M + e.lane, column, work.l)

@@ -11,19 +11,16 @@ from collections.abc import Generator
 from dataclasses import dataclass
 
 from fp4ref.gemm import cleanup
-from fp4ref.gemm.config import (
-    EPILOGUE_THREADS,
+from fp4ref.gemm.pipeline import Consumer, Producer, Stage
+from fp4ref.gemm.plan.descriptors import (
     K_BLOCK_STEP,
     K_BLOCKS,
     SF_BLOCK_STEP,
     SF_COLUMNS,
-    WARP_THREADS,
-    GemmConfig,
-    NamedBarrierId,
     operand_descriptor,
     scale_descriptor,
 )
-from fp4ref.gemm.pipeline import Consumer, Producer, Stage
+from fp4ref.gemm.plan.warps import EPILOGUE_THREADS, WARP_THREADS, NamedBarrierId
 from fp4ref.gemm.shared_storage import SharedStorage, init_barriers
 from fp4ref.gemm.tile_scheduler import WorkTile
 from fp4ref.hardware import mbarrier, named_barrier, smem, tcgen05, tmem
@@ -48,18 +45,18 @@ def mma_warp(warp: Warp, storage: SharedStorage) -> Generator[Blocked, None, Non
     """Allocate TMEM, multiply every tile of this CTA, free TMEM. Frame 6 ctx."""
     yield from init_barriers(warp, storage)
     with warp.frame("4.2"):
-        yield from tmem.alloc(warp, storage.tmem_pointer, TMEM_COLUMNS)
+        yield from tmem.alloc(warp, storage.address("tmem_pointer"), TMEM_COLUMNS)
         named_barrier.arrive(
             warp, NamedBarrierId.TMEM_ALLOCATION.value, WARP_THREADS + EPILOGUE_THREADS
         )
-        word = smem.ld(warp, storage.tmem_pointer, 4)
+        word = smem.ld(warp, storage.address("tmem_pointer"), 4)
         taddr = int(word.view("<u4")[0])
     mma = Mma(
         warp,
         storage,
         taddr,
-        Consumer(warp, storage.mainloop, release_stage),
-        Producer(warp, storage.accumulator, commit_accumulator),
+        Consumer(warp, storage.ring("mainloop"), release_stage),
+        Producer(warp, storage.ring("accumulator"), commit_accumulator),
     )
     scheduler = storage.tile_scheduler(warp)
     work = scheduler.initial_work()
@@ -112,7 +109,7 @@ def multiply_k_tile(
     mma: Mma, work: WorkTile, accumulator: Stage, k_tile: int
 ) -> Generator[Blocked, None, None]:
     """Wait for one stage, use it, give it back. Frames 6.6.2 to 6.7."""
-    warp, storage, config = mma.warp, mma.storage, mma.storage.config
+    warp, storage, plan = mma.warp, mma.storage, mma.storage.plan
     count = mma.mainloop.state.count
     with warp.frame("6.6.2"):
         stage = yield from mma.mainloop.wait()
@@ -123,12 +120,12 @@ def multiply_k_tile(
         elect_sync(warp)
         with warp.frame("6.6.4"):
             yield from copy_scales(mma, stage.index, count)
-        tmem_map = config.tmem
-        buffer = count % config.scale_buffers
+        tmem_map = plan.tmem
+        buffer = count % plan.config.scale_buffers
         d = mma.taddr + tmem_map.accumulators[accumulator.index]
-        shift = sfb_column_shift(config.tile_n, work.n)
-        a_desc = operand_descriptor(storage.a(stage.index))
-        b_desc = operand_descriptor(storage.b(stage.index))
+        shift = sfb_column_shift(plan.tile_n, work.n)
+        a_desc = operand_descriptor(storage.address("a", stage.index))
+        b_desc = operand_descriptor(storage.address("b", stage.index))
         with warp.frame("6.6.5"):
             for k_block in range(K_BLOCKS):
                 accumulate = k_tile > 0 or k_block > 0
@@ -139,22 +136,17 @@ def multiply_k_tile(
                         d,
                         a_desc + k_block * K_BLOCK_STEP,
                         b_desc + k_block * K_BLOCK_STEP,
-                        config.idesc(storage.params.scale_format),
+                        plan.idesc(storage.params.scale_format),
                         mma.taddr + tmem_map.sfa[buffer] + k_block * SF_COLUMNS,
                         mma.taddr
                         + tmem_map.sfb[buffer]
-                        + k_block * sfb_columns(config)
+                        + k_block * plan.sfb_columns
                         + shift,
                         accumulate,
                     )
                 if not accumulate:
                     with warp.frame("6.6.11"):
                         warp.note("accumulate", value="one", stage=accumulator.index)
-
-
-def sfb_columns(config: GemmConfig) -> int:
-    """TMEM columns of SFB for one K=64 block."""
-    return SF_COLUMNS * config.sf_rows_b // 128
 
 
 def copy_scales(mma: Mma, stage: int, count: int) -> Generator[Blocked, None, None]:
@@ -164,17 +156,17 @@ def copy_scales(mma: Mma, stage: int, count: int) -> Generator[Blocked, None, No
     Their commit is the one that gave back the stage of that k-tile, so this waits on
     that stage's empty barrier. With one buffer (CUTLASS's way) nothing is waited for.
     """
-    warp, storage, config = mma.warp, mma.storage, mma.storage.config
-    before = count - config.scale_buffers
-    if config.scale_buffers > 1 and before >= 0:
-        round_of_ring, index = divmod(before, config.mainloop_stages)
+    warp, storage, plan = mma.warp, mma.storage, mma.storage.plan
+    before = count - plan.config.scale_buffers
+    if plan.config.scale_buffers > 1 and before >= 0:
+        round_of_ring, index = divmod(before, plan.mainloop_stages)
         yield from mbarrier.try_wait(
-            warp, storage.mainloop.empty[index], round_of_ring & 1
+            warp, storage.ring("mainloop").empty[index], round_of_ring & 1
         )
-    buffer = count % config.scale_buffers
+    buffer = count % plan.config.scale_buffers
     for columns, source, base in (
-        (SF_COLUMNS, storage.sfa(stage), config.tmem.sfa[buffer]),
-        (sfb_columns(config), storage.sfb(stage), config.tmem.sfb[buffer]),
+        (SF_COLUMNS, storage.address("sfa", stage), plan.tmem.sfa[buffer]),
+        (plan.sfb_columns, storage.address("sfb", stage), plan.tmem.sfb[buffer]),
     ):
         descriptor = scale_descriptor(source)
         for k_block in range(K_BLOCKS):

@@ -9,13 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fp4ref.gemm.config import (
-    SF_VEC_SIZE,
-    SUBTILE_N,
-    TILE_K,
-    TILE_M,
-    GemmConfig,
-)
+from fp4ref.gemm.config import SF_VEC_SIZE, SUBTILE_N, TILE_K, TILE_M
+from fp4ref.gemm.plan.values import subtile_swizzle
 from fp4ref.gemm.tile_scheduler import TileGrid, WorkTile
 from fp4ref.hardware.tensor_map import DataType, TensorMap
 from fp4ref.layout import Layout, SwizzleMode, local_tile, sf_nbytes, sf_offset
@@ -118,7 +113,7 @@ def output_map(
         (columns, m, batches),
         (pitch_nbytes, m * pitch_nbytes),
         (SUBTILE_N, TILE_M, 1),
-        swizzle=GemmConfig.subtile_swizzle(data_type),
+        swizzle=subtile_swizzle(data_type),
     )
 
 

@@ -19,6 +19,8 @@ from dataclasses import dataclass
 from types import TracebackType
 
 from fp4ref.errors import PipelineMisuse
+from fp4ref.gemm.plan.rings import RingSpec
+from fp4ref.gemm.plan.smem_map import SmemMap
 from fp4ref.hardware import mbarrier
 from fp4ref.hardware.sm import Blocked, Warp
 
@@ -30,7 +32,8 @@ class Ring:
     Attributes
     ----------
     full, empty
-        Shared addresses, one for each stage.
+        Shared addresses, one for each stage; a barrier that is passed once has no
+        empty one.
     full_count, empty_count
         Arrivals that complete a phase: an mbarrier has ONE count.
     """
@@ -39,16 +42,19 @@ class Ring:
     full: tuple[int, ...]
     empty: tuple[int, ...]
     full_count: int
-    empty_count: int
+    empty_count: int = 0
 
     @classmethod
-    def at(
-        cls, name: str, full: int, empty: int, stages: int, counts: tuple[int, int]
-    ) -> Ring:
-        """Lay out `stages` barriers of 8 bytes from each address."""
-        fulls = tuple(full + mbarrier.NBYTES * i for i in range(stages))
-        empties = tuple(empty + mbarrier.NBYTES * i for i in range(stages))
-        return cls(name, fulls, empties, *counts)
+    def at(cls, spec: RingSpec, base: int, smem: SmemMap) -> Ring:
+        """Lay out the barriers of a row of the table, from the shared base."""
+        addresses = [
+            tuple(base + smem[part] + mbarrier.NBYTES * i for i in range(spec.stages))
+            for part, _ in spec.parts()
+        ]
+        counts = [arrivals.count for _, arrivals in spec.parts()]
+        if spec.empty is None:
+            return cls(spec.name, addresses[0], (), counts[0])
+        return cls(spec.name, addresses[0], addresses[1], counts[0], counts[1])
 
     @property
     def stages(self) -> int:
@@ -57,7 +63,8 @@ class Ring:
 
     def init(self, warp: Warp) -> None:
         """Initialise all barriers, full ones first. Frame 1.4."""
-        counts = [self.full_count] * self.stages + [self.empty_count] * self.stages
+        counts = [self.full_count] * self.stages
+        counts += [self.empty_count] * len(self.empty)
         for (address, name), count in zip(self.labels(), counts, strict=True):
             cta, offset = warp.cta.resolve_shared(address)
             cta.smem.labels[offset] = name
@@ -65,6 +72,8 @@ class Ring:
 
     def labels(self) -> list[tuple[int, str]]:
         """Address and name of each barrier, full ones first."""
+        if not self.empty:
+            return [(self.full[0], self.name)]
         full = [(a, f"{self.name}.full[{i}]") for i, a in enumerate(self.full)]
         return full + [(a, f"{self.name}.empty[{i}]") for i, a in enumerate(self.empty)]
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Generator
 
 from fp4ref.gemm import cleanup
-from fp4ref.gemm.config import WARP_THREADS
 from fp4ref.gemm.partition import a_coords, b_coords, sfa_coords, sfb_coords
 from fp4ref.gemm.pipeline import Producer, arrive_on_full, committed_by_tma
+from fp4ref.gemm.plan.warps import WARP_THREADS
 from fp4ref.gemm.shared_storage import SharedStorage, init_barriers
 from fp4ref.gemm.tile_scheduler import WorkTile
 from fp4ref.hardware import clc, mbarrier, tma
@@ -20,26 +20,26 @@ from fp4ref.hardware.sm import Blocked, Warp, elect_sync
 
 def producer_warp(warp: Warp, storage: SharedStorage) -> Generator[Blocked, None, None]:
     """Load every tile that this CTA works on. Frame 5 ctx."""
-    config, params = storage.config, storage.params
+    plan, params = storage.plan, storage.params
     for tensor_map in (params.a, params.b, params.sfa, params.sfb):
         tma.prefetch_tensormap(warp, tensor_map)
     yield from init_barriers(warp, storage)
     yield from clc.griddepcontrol_wait(warp)
     scheduler = storage.tile_scheduler(warp)
-    mainloop = Producer(warp, storage.mainloop, committed_by_tma)
-    throttle = Producer(warp, storage.throttle, arrive_on_full(WARP_THREADS))
+    mainloop = Producer(warp, storage.ring("mainloop"), committed_by_tma)
+    throttle = Producer(warp, storage.ring("throttle"), arrive_on_full(WARP_THREADS))
     work, first = scheduler.initial_work(), True
     with warp.frame("5 ctx"):
         while work.valid:
-            if config.scheduler == "clc":
+            if plan.ring("throttle").used:
                 with (yield from throttle.acquire()):
                     pass
-            prologue = min(config.mainloop_stages, params.k_tiles)
+            prologue = min(plan.mainloop_stages, params.k_tiles)
             with warp.frame("2.3"):
                 warp.note("k_tile_count", k_tiles=params.k_tiles, prologue=prologue)
             yield from load(warp, storage, mainloop, work, 0, prologue)
-            if first and config.loads_c:
-                mbarrier.arrive(warp, storage.load_order, WARP_THREADS)
+            if first and plan.loads_c:
+                mbarrier.arrive(warp, storage.ring("load_order").full[0], WARP_THREADS)
             first = False
             with warp.frame("5.7"):
                 yield from load(warp, storage, mainloop, work, prologue, params.k_tiles)
@@ -82,11 +82,11 @@ def load_k_tile(
     last: int,
 ) -> Generator[Blocked, None, None]:
     """Fill one stage. Frames 5.4.1 to 5.4.9."""
-    config, params = storage.config, storage.params
+    plan, params = storage.plan, storage.params
     with warp.frame("5.4.1"):
         stage = yield from mainloop.acquire()
         with warp.frame("5.4.8"):
-            mbarrier.arrive_expect_tx(warp, stage.full, config.stage_tx_bytes)
+            mbarrier.arrive_expect_tx(warp, stage.full, plan.stage_tx_bytes)
     with stage:
         with warp.frame("5.4.2"):
             if k_tile + 1 < last:
@@ -95,15 +95,21 @@ def load_k_tile(
             elect_sync(warp)
         i = stage.index
         with warp.frame("5.4.4"):
-            tma.load(warp, params.a, a_coords(work, k_tile), storage.a(i), stage.full)
+            tma.load(
+                warp,
+                params.a,
+                a_coords(work, k_tile),
+                storage.address("a", i),
+                stage.full,
+            )
         with warp.frame("5.4.5"):
-            coords = b_coords(work, k_tile, config.tile_n)
-            tma.load(warp, params.b, coords, storage.b(i), stage.full)
+            coords = b_coords(work, k_tile, plan.tile_n)
+            tma.load(warp, params.b, coords, storage.address("b", i), stage.full)
         with warp.frame("5.4.6"):
             coords = sfa_coords(work, k_tile)
-            tma.load(warp, params.sfa, coords, storage.sfa(i), stage.full)
+            tma.load(warp, params.sfa, coords, storage.address("sfa", i), stage.full)
         with warp.frame("5.4.7"):
-            coords = sfb_coords(work, k_tile, config.tile_n)
-            tma.load(warp, params.sfb, coords, storage.sfb(i), stage.full)
+            coords = sfb_coords(work, k_tile, plan.tile_n)
+            tma.load(warp, params.sfb, coords, storage.address("sfb", i), stage.full)
     with warp.frame("5.4.9"):
         warp.note("load.k_tile", k_tile=k_tile, left=last - k_tile - 1)

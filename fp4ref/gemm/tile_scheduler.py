@@ -11,8 +11,9 @@ from collections.abc import Generator
 from dataclasses import dataclass
 from typing import Protocol
 
-from fp4ref.gemm.config import WARP_THREADS, GemmConfig
+from fp4ref.gemm.config import GemmConfig
 from fp4ref.gemm.pipeline import Consumer, Producer, Ring, arrive_on_empty
+from fp4ref.gemm.plan.warps import WARP_THREADS
 from fp4ref.hardware import clc, mbarrier, smem
 from fp4ref.hardware.sm import Blocked, Dim3, Warp
 

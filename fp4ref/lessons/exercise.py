@@ -4,7 +4,7 @@ The answer is a function, so that no number is written down twice::
 
     @exercise("03.1", title="Bytes of a stage", hints=("...", "..."), wrong=(32800,))
     def stage_bytes():
-        return GemmConfig.example_72b().stage_tx_bytes
+        return plan(GemmConfig.example_72b()).stage_tx_bytes
 
 Modules ``exercises/lesson_NN.py`` declare them; the one that an id names is read when
 that id is asked for.

@@ -25,7 +25,9 @@ from fp4ref.arguments import require_integer
 from fp4ref.errors import InputError
 from fp4ref.evidence.statement import line
 from fp4ref.frames import FRAMES
-from fp4ref.gemm.config import K_BLOCKS, TILE_K, TILE_M, GemmConfig
+from fp4ref.gemm.config import TILE_K, TILE_M, GemmConfig
+from fp4ref.gemm.plan import plan
+from fp4ref.gemm.plan.descriptors import K_BLOCKS
 from fp4ref.hardware.tcgen05 import SF_ROWS
 from fp4ref.numerics import ScaleFormat
 from fp4ref.trace import Event, Range, Trace
@@ -251,16 +253,16 @@ class _TileCount:
         if config:
             k_tiles = -(-trace.meta["shape"]["k"] // TILE_K)
             blocks = k_tiles * K_BLOCKS
-            atoms = 1 + config.sf_rows_b // TILE_M
+            atoms = 1 + plan(config).sf_rows_b // TILE_M
             self._per_tile = {
                 "A": k_tiles,
                 "B": k_tiles,
                 "SFA": k_tiles,
                 "SFB": k_tiles,
-                "C": config.subtiles,
+                "C": plan(config).subtiles,
                 "tcgen05.cp": atoms * blocks,
                 "tcgen05.mma": blocks,
-                "st.shared": 4 * config.subtiles,
+                "st.shared": 4 * plan(config).subtiles,
             }
         writers = [e for e in trace if e.kind != "issue" and e.writes]
         seen: dict[tuple[int, str], int] = {}
@@ -291,18 +293,18 @@ def config_of(trace: Trace) -> GemmConfig | None:
 
 def memory_maps(config: GemmConfig) -> Header:
     """Say what lies where in shared memory and in TMEM."""
-    smem, stages = config.smem, config.mainloop_stages
+    smem, stages = plan(config).smem, plan(config).mainloop_stages
     parts: list[tuple[str, int, int, int]] = [
-        ("D", smem.d, config.d_stages, config.d_subtile_nbytes),
-        ("C", smem.c, config.c_stages, config.c_subtile_nbytes),
-        ("A", smem.a, stages, config.a_nbytes),
-        ("B", smem.b, stages, config.b_nbytes),
-        ("SFA", smem.sfa, stages, config.sfa_nbytes),
-        ("SFB", smem.sfb, stages, config.sfb_nbytes),
+        ("D", smem.d, config.d_stages, plan(config).d_subtile_nbytes),
+        ("C", smem.c, config.c_stages, plan(config).c_subtile_nbytes),
+        ("A", smem.a, stages, plan(config).a_nbytes),
+        ("B", smem.b, stages, plan(config).b_nbytes),
+        ("SFA", smem.sfa, stages, plan(config).sfa_nbytes),
+        ("SFB", smem.sfb, stages, plan(config).sfb_nbytes),
     ]
-    n, tmem = config.tile_n, config.tmem
+    n, tmem = config.tile_n, plan(config).tmem
     sfa_columns = K_BLOCKS * TILE_M // SF_ROWS
-    sfb_columns = K_BLOCKS * config.sf_rows_b // SF_ROWS
+    sfb_columns = K_BLOCKS * plan(config).sf_rows_b // SF_ROWS
     return {
         "tile": [TILE_M, n, TILE_K],
         "smem": [

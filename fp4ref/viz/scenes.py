@@ -25,7 +25,8 @@ from fp4ref.errors import DeadlockError, HardwareFault, InputError
 from fp4ref.evidence.comparison import compare, hardware_events
 from fp4ref.evidence.side_by_side import side_by_side
 from fp4ref.execution.runs import Run
-from fp4ref.gemm.config import K_BLOCKS, TILE_K, TILE_M
+from fp4ref.gemm.config import TILE_K, TILE_M
+from fp4ref.gemm.plan.descriptors import K_BLOCKS
 from fp4ref.hardware.tcgen05 import SF_ROWS
 from fp4ref.layout import (
     SwizzleMode,

@@ -22,6 +22,7 @@ from fp4ref.execution.runs import Progress, Run, run
 from fp4ref.files.free_memory import require_memory
 from fp4ref.frames import FRAMES, FrameKind
 from fp4ref.gemm.config import TILE_K, TILE_M, GemmConfig
+from fp4ref.gemm.plan import plan
 from fp4ref.gemm.tile_scheduler import TileGrid
 from fp4ref.hardware.machine import check_sms
 from fp4ref.hardware.schedule import make_schedule
@@ -399,12 +400,12 @@ def _settings(config: GemmConfig, schedule: str, sms: int) -> dict[str, Any]:
         "tile": f"128x{config.tile_n}x{TILE_K}",
         "output": config.d_format
         + (f" + {config.sfd_format.name} SFD" if nvfp4 else ""),
-        "stages": config.mainloop_stages,
+        "stages": plan(config).mainloop_stages,
         "scheduler": config.scheduler,
         "schedule": schedule,
         "sms": sms,
-        "smem_nbytes": config.smem.end,
-        "tmem_columns": config.tmem.end,
+        "smem_nbytes": plan(config).smem.end,
+        "tmem_columns": plan(config).tmem.end,
     }
 
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from fp4ref.errors import InputError
 from fp4ref.files.array_file import Declared, read_arrays, read_headers
 from fp4ref.files.free_memory import require_memory
-from fp4ref.gemm.nvfp4_gemm import K_MULTIPLE
+from fp4ref.gemm.problem import K_MULTIPLE
 
 F32 = NDArray[np.float32]
 MOST_ELEMENTS = 1 << 28

@@ -20,7 +20,7 @@ __device__ __forceinline__ void scheduler(const SharedStorage& storage) {
 
 extern "C" __global__ void __launch_bounds__(CTA_THREADS, 1)
     nvfp4_gemm(const __grid_constant__ GemmParams params) {
-    const SharedStorage storage = {params, smem_base()};
+    const SharedStorage storage = {{smem_base()}, params};
     if (storage.base != smem_map::BASE) __trap();  // DESCRIPTORS would name other bytes
     switch (warp_index()) {
         case MMA: mma_warp(storage); break;

@@ -8,24 +8,9 @@
 #include "partition.cuh"
 #include "pipeline.cuh"
 
-struct SharedStorage {
+struct SharedStorage : Rings {
     const GemmParams& params;
-    u32 base;
 
-    __device__ __forceinline__ Ring<MAINLOOP_STAGES> mainloop() const {
-        return {base + smem_map::MAINLOOP_FULL, base + smem_map::MAINLOOP_EMPTY};
-    }
-    __device__ __forceinline__ Ring<C_STAGES> c() const {
-        return {base + smem_map::C_FULL, base + smem_map::C_EMPTY};
-    }
-    __device__ __forceinline__ Ring<CLC_STAGES> clc() const { return clc_ring(base); }
-    __device__ __forceinline__ Ring<ACCUMULATOR_STAGES> accumulator() const {
-        return {base + smem_map::ACCUMULATOR_FULL, base + smem_map::ACCUMULATOR_EMPTY};
-    }
-    __device__ __forceinline__ Ring<CLC_STAGES> throttle() const {
-        return {base + smem_map::THROTTLE_FULL, base + smem_map::THROTTLE_EMPTY};
-    }
-    __device__ __forceinline__ u32 load_order() const { return base + smem_map::LOAD_ORDER; }
     __device__ __forceinline__ u32 tmem_pointer() const { return base + smem_map::TMEM_POINTER; }
 
     __device__ __forceinline__ u32 a(u32 stage) const {
@@ -41,10 +26,10 @@ struct SharedStorage {
         return base + smem_map::SFB + stage * SFB_NBYTES;
     }
     __device__ __forceinline__ u32 c_subtile(u32 stage) const {
-        return base + smem_map::C + stage * C_SUBTILE_NBYTES;
+        return base + smem_map::C_SUBTILE + stage * C_SUBTILE_NBYTES;
     }
     __device__ __forceinline__ u32 d_subtile(u32 stage) const {
-        return base + smem_map::D + stage * D_SUBTILE_NBYTES;
+        return base + smem_map::D_SUBTILE + stage * D_SUBTILE_NBYTES;
     }
 
     __device__ __forceinline__ TileScheduler tile_scheduler() const {
@@ -53,22 +38,9 @@ struct SharedStorage {
 };
 
 // Initialise every barrier once, make it visible, and meet. Frame 1.4.
-//
-// Arrival counts, frames 1.2, 1.9 and 1.10: a mainloop stage becomes full by one
-// arrive.expect_tx and its bytes, empty by one tcgen05.commit; an accumulator full by one
-// commit, empty by 128 threads.
 __device__ __forceinline__ void init_barriers(const SharedStorage& storage) {
     if (warp_index() == 0) {
-        storage.mainloop().init(1, 1);
-        if constexpr (LOADS_C) {
-            storage.c().init(WARP_THREADS, EPILOGUE_THREADS);
-            mbarrier_init(storage.load_order(), WARP_THREADS);
-        }
-        if constexpr (SCHEDULER_IS_CLC) {
-            storage.clc().init(1, CLC_CONSUMERS);
-            storage.throttle().init(WARP_THREADS, WARP_THREADS);
-        }
-        storage.accumulator().init(1, EPILOGUE_THREADS);
+        storage.init();
         mbarrier_fence_mbarrier_init();
     }
     named_barrier_sync(CTA_BARRIER, CTA_THREADS);

@@ -49,10 +49,6 @@ struct StaticTileScheduler {
     }
 };
 
-__device__ __forceinline__ Ring<CLC_STAGES> clc_ring(u32 base) {
-    return {base + smem_map::CLC_FULL, base + smem_map::CLC_EMPTY};
-}
-
 __device__ __forceinline__ u32 clc_response(u32 base, u32 stage) {
     return base + smem_map::CLC_RESPONSE + CLC_RESPONSE_NBYTES * stage;
 }
@@ -64,7 +60,7 @@ struct ClcTileScheduler {
     Consumer<CLC_STAGES> consumer;
 
     __device__ __forceinline__ ClcTileScheduler(u32 shared_base, TileGrid tiles)
-        : grid(tiles), base(shared_base), consumer{clc_ring(shared_base)} {}
+        : grid(tiles), base(shared_base), consumer{Rings{shared_base}.clc()} {}
 
     // Frame 2.2.
     __device__ __forceinline__ WorkTile initial_work() {

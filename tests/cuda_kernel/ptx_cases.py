@@ -12,8 +12,9 @@ from wide_operands import UE4M3, UE8M0, wide_bias, wide_c, wide_pair
 
 import fp4ref
 from fp4ref import GemmConfig, ScaleFormat
-from fp4ref.cuda_kernel import defines, packaged_configs
+from fp4ref.cuda_kernel import packaged_configs
 from fp4ref.cuda_kernel.build import nvrtc_version
+from fp4ref.cuda_kernel.plan_header import constants
 
 needs_nvrtc = pytest.mark.skipif(
     nvrtc_version() is None,
@@ -131,8 +132,8 @@ CASES = list(sweep())
 
 def is_packaged(case: Case) -> bool:
     """Whether the package holds PTX for the case."""
-    wanted = defines(GemmConfig(**case.config))
-    return any(defines(each) == wanted for each in packaged_configs().values())
+    wanted = constants(GemmConfig(**case.config))
+    return any(constants(each) == wanted for each in packaged_configs().values())
 
 
 def case_params() -> list[Any]:

@@ -16,18 +16,19 @@ from fp4ref.cuda_kernel import build, kernel_code, packaged_configs, parameter_b
 from fp4ref.cuda_kernel.build import normalised, packaged
 from fp4ref.cuda_kernel.package import texts
 from fp4ref.cuda_kernel.parameters import PARAMS_NBYTES
+from fp4ref.cuda_kernel.plan_header import PLAN, plan_header
 from fp4ref.cuda_kernel.sass import MANDATORY, figures
 from fp4ref.cuda_kernel.sources import (
     ENTRY,
     MAIN,
-    defines,
     expand,
     kernel_root,
     one_file,
 )
 from fp4ref.device.compile import CompileError
 from fp4ref.errors import InputError
-from fp4ref.gemm.nvfp4_gemm import GemmProblem
+from fp4ref.gemm.plan import plan
+from fp4ref.gemm.problem import GemmProblem
 from fp4ref.hardware.machine import Machine
 from fp4ref.ptx import Program, parse
 
@@ -115,20 +116,45 @@ def test_a_k_tile_has_the_mandatory_instructions() -> None:
     assert found.registers == json.loads(packaged("figures.json"))["f32"]["registers"]
 
 
-def test_every_constant_of_the_configuration_is_used_and_given() -> None:
-    text = one_file(kernel_root())
-    wanted = set(re.findall(r"\bCONFIG_\w+", text))
-    assert wanted == set(defines(GemmConfig()))
+def constants_of(config: GemmConfig) -> dict[str, str]:
+    """Constants of the header by name, those of a map with its namespace."""
+    found, space = {}, ""
+    for line in plan_header(config).splitlines():
+        if opened := re.match(r"namespace (\w+)", line):
+            space = f"{opened[1]}::"
+        elif line.startswith("}"):
+            space = ""
+        if given := re.match(r"constexpr \w+ (\w+) = (.*);", line):
+            found[space + given[1]] = given[2]
+    return found
+
+
+def test_every_constant_of_the_plan_is_used() -> None:
+    header = plan_header(GemmConfig())
+    others = one_file(kernel_root(), header).replace(header, "")
+    unused = {
+        name
+        for name in constants_of(GemmConfig())
+        if not re.search(rf"\b{name}\b", others.replace(f"{name} = ", ""))
+    }
+    kept_for_the_reader = {"smem_map::END", "tmem_map::END"}
+    in_rings = {n for n in unused if n.endswith(("_FULL", "_EMPTY", "::LOAD_ORDER"))}
+    assert unused - in_rings == kept_for_the_reader
+    assert all(header.count(name) == 1 for name in in_rings)
+
+
+def test_the_header_in_the_kernels_folder_is_the_default_plan() -> None:
+    assert (kernel_root() / PLAN).read_text() == plan_header(GemmConfig())
 
 
 def test_constants_follow_the_configuration() -> None:
     config = GemmConfig.example_72b(beta=-1.5)
-    found = defines(config)
-    assert found["CONFIG_MAINLOOP_STAGES"] == "4u"
-    assert found["CONFIG_SFD_UE8M0"] == "true"
-    assert found["CONFIG_BETA_BITS"] == f"{0xBFC00000}u"
-    assert found["CONFIG_SMEM_A"] == f"{config.smem.a}u"
-    assert found["CONFIG_TMEM_BUFFER"] == "32u"
+    found = constants_of(config)
+    assert found["MAINLOOP_STAGES"] == "4"
+    assert found["SFD_UE8M0"] == "true"
+    assert found["BETA_BITS"] == str(0xBFC00000)
+    assert found["smem_map::A"] == str(plan(config).smem.a)
+    assert found["tmem_map::BUFFER"] == "32"
 
 
 def test_the_parameter_block_is_the_entrys() -> None:

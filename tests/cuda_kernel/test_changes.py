@@ -9,8 +9,9 @@ import pytest
 from ptx_cases import Case, needs_nvrtc
 
 import fp4ref
-from fp4ref.cuda_kernel import KernelCode, defines, on_sm
+from fp4ref.cuda_kernel import KernelCode, on_sm, plan_header
 from fp4ref.cuda_kernel.build import ARCH, normalised
+from fp4ref.cuda_kernel.plan_header import PLAN
 from fp4ref.cuda_kernel.sources import MAIN, expand, kernel_root, one_file
 from fp4ref.device.compile import compile_cuda
 from fp4ref.gemm.config import GemmConfig
@@ -135,8 +136,8 @@ def test_compare_locates(change: Change, monkeypatch: pytest.MonkeyPatch) -> Non
     path, root = f"kernel/{change.file}", kernel_root()
     text = (root / path).read_text()
     assert text.count(change.old) == 1
-    source = expand({path: text.replace(change.old, change.new)}, root)
-    compiled = compile_cuda(source, ARCH, name=MAIN, defines=defines(config))
+    changed = {path: text.replace(change.old, change.new), PLAN: plan_header(config)}
+    compiled = compile_cuda(expand(changed, root), ARCH, name=MAIN)
     code = KernelCode(normalised(compiled.ptx), "changed")
     monkeypatch.setattr(on_sm, "kernel_code", lambda config: code)
     outcome = fp4ref.compare(case.run("emulator"), case.run("ptx"))
@@ -149,8 +150,10 @@ def test_compare_locates(change: Change, monkeypatch: pytest.MonkeyPatch) -> Non
 
 @needs_nvrtc
 def test_another_shared_base_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    constants = defines(GemmConfig()) | {"CONFIG_SMEM_BASE": "2048u"}
-    compiled = compile_cuda(one_file(kernel_root()), ARCH, name=MAIN, defines=constants)
+    header = plan_header(GemmConfig())
+    assert header.count("BASE = 1024;") == 1
+    header = header.replace("BASE = 1024;", "BASE = 2048;")
+    compiled = compile_cuda(one_file(kernel_root(), header), ARCH, name=MAIN)
     code = KernelCode(normalised(compiled.ptx), "changed")
     monkeypatch.setattr(on_sm, "kernel_code", lambda config: code)
     with pytest.raises(KernelTrap, match="trap reached"):

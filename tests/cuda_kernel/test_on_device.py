@@ -14,7 +14,8 @@ from fp4ref.device.driver import DeviceError, Gpu, find_gpu
 from fp4ref.device.launch import MapOf
 from fp4ref.device.launch import parameter_block as device_block
 from fp4ref.errors import InputError
-from fp4ref.gemm.nvfp4_gemm import GemmProblem
+from fp4ref.gemm.plan import plan
+from fp4ref.gemm.problem import GemmProblem
 from fp4ref.hardware.machine import Machine
 from fp4ref.hardware.tensor_map import DataType, TensorMap
 from fp4ref.layout import SwizzleMode
@@ -61,7 +62,7 @@ def test_the_card_gets_the_parameters_that_the_ptx_backend_executes(config) -> N
     assert block.data == parameter_block(made.params)
     assert block.offsets == (0,)
     assert call.grid == made.grid_dims(None)[0]
-    assert call.smem_nbytes == config.smem.end
+    assert call.smem_nbytes == plan(config).smem.end
     for name, address in addresses.items():
         want = gmem.contents(address, call.buffers[name].size)
         assert np.array_equal(call.buffers[name], want)

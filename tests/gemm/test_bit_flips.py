@@ -28,7 +28,8 @@ from fp4ref.errors import (
     ScaleFactorFault,
     TmemAllocationFault,
 )
-from fp4ref.gemm.nvfp4_gemm import GemmProblem
+from fp4ref.gemm.plan import plan
+from fp4ref.gemm.problem import GemmProblem
 from fp4ref.hardware.machine import Machine
 from fp4ref.hardware.schedule import make_schedule
 from fp4ref.numerics import (
@@ -454,7 +455,9 @@ class Predictor:
                         and x.operands["taddr"] >> 21 == warp
                     ),
                 )
-                tile = self.reference.tiles[sm][loads.index(e) // self.config.subtiles]
+                tile = self.reference.tiles[sm][
+                    loads.index(e) // plan(self.config).subtiles
+                ]
                 acc = self._tile_accumulators(tile)
                 acc[lane, inside] = _flipped(acc[lane, inside].reshape(1, 1), bit)[0, 0]
                 return self._with_tile(tile, acc)
@@ -482,7 +485,7 @@ class Predictor:
             if _writes(e, flip.space, flip.address):
                 return UNREAD
             loads = self._loads_of_c(sm, e.agent)
-            tile_number, subtile = divmod(loads.index(e), self.config.subtiles)
+            tile_number, subtile = divmod(loads.index(e), plan(self.config).subtiles)
             tile = self.reference.tiles[sm][tile_number]
             row, column, low_bit = self._element_of_stage("C", flip)
             row += 128 * tile[0]
@@ -526,7 +529,9 @@ class Predictor:
     def _element_of_stage(self, name: str, flip: Flip) -> tuple[int, int, int]:
         """Row and column in a 128 x 32 box, and the first bit of the flipped byte."""
         start, nbytes = self._stages(name)
-        bits = (self.config.c_type if name == "C" else self.config.d_type).bits
+        bits = (
+            plan(self.config).c_type if name == "C" else plan(self.config).d_type
+        ).bits
         offset = (flip.address - start) % nbytes
         row_nbytes = 4 * bits
         row, within = divmod(offset, row_nbytes)
@@ -580,7 +585,7 @@ class Predictor:
         lost = note.operands["m"], note.operands["n"]
         named = self._named_tile(lost, at, flip.bit) if not flag_bit else None
         mask = self._region(lost)
-        if len(readers) == self.config.clc_consumers // 32:
+        if len(readers) == plan(self.config).clc_consumers // 32:
             d, sfd = self.reference.d.copy(), self.reference.sfd
             d[mask] = 0
             if sfd is not None:
@@ -632,14 +637,14 @@ class Predictor:
 
     def _stages(self, name: str) -> tuple[int, int]:
         """Shared address and size of stage 0."""
-        smem, config = self.config.smem, self.config
+        smem, config = plan(self.config).smem, self.config
         offset, nbytes = {
-            "A": (smem.a, config.a_nbytes),
-            "B": (smem.b, config.b_nbytes),
-            "SFA": (smem.sfa, config.sfa_nbytes),
-            "SFB": (smem.sfb, config.sfb_nbytes),
-            "C": (smem.c, config.c_subtile_nbytes),
-            "D": (smem.d, config.d_subtile_nbytes),
+            "A": (smem.a, plan(config).a_nbytes),
+            "B": (smem.b, plan(config).b_nbytes),
+            "SFA": (smem.sfa, plan(config).sfa_nbytes),
+            "SFB": (smem.sfb, plan(config).sfb_nbytes),
+            "C": (smem.c, plan(config).c_subtile_nbytes),
+            "D": (smem.d, plan(config).d_subtile_nbytes),
             "response": (smem.clc_response, 16),
         }[name]
         return SMEM_BASE + offset, nbytes
@@ -687,15 +692,15 @@ def _flipped(x: NDArray[np.float32], bit: int) -> NDArray[np.float32]:
 def places(reference: Reference) -> dict[str, list[tuple[str, int, int]]]:
     """Every class of location: pieces (space, first address, bytes)."""
     config = reference.problem.config
-    smem, tmem, size = config.smem, config.tmem, LANE // 4
+    smem, tmem, size = plan(config).smem, plan(config).tmem, LANE // 4
     ends = sorted(
         [
-            (smem.d, config.d_stages * config.d_subtile_nbytes),
-            (smem.c, config.c_stages * config.c_subtile_nbytes),
-            (smem.a, config.mainloop_stages * config.a_nbytes),
-            (smem.b, config.mainloop_stages * config.b_nbytes),
-            (smem.sfa, config.mainloop_stages * config.sfa_nbytes),
-            (smem.sfb, config.mainloop_stages * config.sfb_nbytes),
+            (smem.d, config.d_stages * plan(config).d_subtile_nbytes),
+            (smem.c, config.c_stages * plan(config).c_subtile_nbytes),
+            (smem.a, plan(config).mainloop_stages * plan(config).a_nbytes),
+            (smem.b, plan(config).mainloop_stages * plan(config).b_nbytes),
+            (smem.sfa, plan(config).mainloop_stages * plan(config).sfa_nbytes),
+            (smem.sfb, plan(config).mainloop_stages * plan(config).sfb_nbytes),
         ]
     )
     names = {
@@ -708,7 +713,7 @@ def places(reference: Reference) -> dict[str, list[tuple[str, int, int]]]:
     }
     parts = [(names[at], at, nbytes) for at, nbytes in ends if nbytes]
     rings = {
-        "mainloop": (smem.mainloop_full, 16 * config.mainloop_stages),
+        "mainloop": (smem.mainloop_full, 16 * plan(config).mainloop_stages),
         "accumulator": (smem.accumulator_full, 16 * config.accumulator_stages),
         "clc": (smem.clc_full, 16 * config.clc_stages),
         "throttle": (smem.throttle_full, 16 * config.clc_stages),
@@ -725,7 +730,7 @@ def places(reference: Reference) -> dict[str, list[tuple[str, int, int]]]:
     columns = [
         ("accumulator", 0, config.accumulator_stages * config.tile_n),
         *(("tmem SFA", at, 16) for at in tmem.sfa),
-        *(("tmem SFB", at, 4 * config.sf_rows_b // 32) for at in tmem.sfb),
+        *(("tmem SFB", at, 4 * plan(config).sf_rows_b // 32) for at in tmem.sfb),
         ("unused tmem", tmem.end, size - tmem.end),
     ]
     found: dict[str, list[tuple[str, int, int]]] = {}

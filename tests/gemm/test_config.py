@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import astuple, fields
+from dataclasses import astuple
 from typing import Any
 
 import pytest
 
 from fp4ref import GemmConfig, ScaleFormat
 from fp4ref.errors import ConfigError, InputError
-from fp4ref.gemm.config import SmemMap, operand_descriptor, scale_descriptor
+from fp4ref.gemm.plan import plan
+from fp4ref.gemm.plan.descriptors import operand_descriptor, scale_descriptor
 from fp4ref.lessons.record import compiled
 
 SMEM_NBYTES = 232_448
@@ -29,17 +30,17 @@ def test_stage_counts_and_bytes_are_those_of_cutlass_builds(
     settings: dict[str, Any], stages: int, nbytes: int
 ) -> None:
     config = GemmConfig(**settings)
-    assert (config.mainloop_stages, config.smem.end) == (stages, nbytes)
+    assert (plan(config).mainloop_stages, plan(config).smem.end) == (stages, nbytes)
 
 
 def test_example_72b_has_four_stages() -> None:
     config = GemmConfig.example_72b()
-    assert (config.mainloop_stages, config.c_stages, config.d_stages) == (4, 4, 2)
+    assert (plan(config).mainloop_stages, config.c_stages, config.d_stages) == (4, 4, 2)
     assert (config.d_format, config.sfd_format) == ("nvfp4", ScaleFormat.UE8M0)
     assert (config.norm_constant, config.alpha, config.beta) == (2.0, 1.0, 0.0)
     # In CUTLASS D lies in C's memory, and an empty struct takes 1,024 bytes.
-    of_d = config.d_stages * config.d_subtile_nbytes
-    assert config.smem.end == compiled("sm100_72b", "kernel_nbytes") + of_d - 1024
+    of_d = config.d_stages * plan(config).d_subtile_nbytes
+    assert plan(config).smem.end == compiled("sm100_72b", "kernel_nbytes") + of_d - 1024
 
 
 def test_changes_to_example_72b_are_taken() -> None:
@@ -53,8 +54,8 @@ def test_changes_to_example_72b_are_taken() -> None:
 def test_a_stage_expects_the_bytes_that_cutlass_4_2_2_expects(
     tile_n: int, tx_bytes: int, stage_nbytes: int
 ) -> None:
-    config = GemmConfig(tile_n=tile_n)
-    assert (config.stage_tx_bytes, config.stage_nbytes) == (tx_bytes, stage_nbytes)
+    planned = plan(GemmConfig(tile_n=tile_n))
+    assert (planned.stage_tx_bytes, planned.stage_nbytes) == (tx_bytes, stage_nbytes)
 
 
 def epilogue_of_cutlass(c_subtile: int, alignment: int) -> int:
@@ -71,18 +72,18 @@ def test_without_reuse_of_c_bf16_loses_a_stage_and_example_72b_none() -> None:
     assert epilogue_of_cutlass(16_384, 1024) == 67_584
     assert compiled("sm100_72b", "epilogue_nbytes") == 67_584
     assert compiled("sm100_72b", "mainloop_barrier_nbytes") == 16
-    assert (example.epilogue_nbytes, example.most_stages) == (69_632, 4)
+    assert (plan(example).epilogue_nbytes, plan(example).most_stages) == (69_632, 4)
     assert compiled("sm100_72b", "mainloop_stages") == 4
 
     bf16 = GemmConfig(d_format="bf16", c_format="bf16", c_stages=4)
     assert epilogue_of_cutlass(8_192, 512) == 33_792
     assert (SMEM_NBYTES - 160 - 33_792) // (36_864 + 16) == 5
-    assert (bf16.epilogue_nbytes, bf16.most_stages) == (49_152, 4)
+    assert (plan(bf16).epilogue_nbytes, plan(bf16).most_stages) == (49_152, 4)
 
 
 def test_without_epilogue_memory_six_stages_are_the_ceiling() -> None:
-    assert (SMEM_NBYTES - 160) // GemmConfig().stage_nbytes == 6
-    assert GemmConfig(d_format="nvfp4", d_stages=1).mainloop_stages == 6
+    assert (SMEM_NBYTES - 160) // plan(GemmConfig()).stage_nbytes == 6
+    assert plan(GemmConfig(d_format="nvfp4", d_stages=1)).mainloop_stages == 6
 
 
 EVERY_SETTING = [
@@ -101,7 +102,8 @@ EVERY_SETTING = [
 
 def placed(config: GemmConfig) -> list[tuple[str, int, int]]:
     """Name, offset and bytes of every part of shared memory, by its contents."""
-    stages, m = config.mainloop_stages, config.smem
+    planned = plan(config)
+    stages, m = planned.mainloop_stages, planned.smem
     c_bits = {None: 0, "f32": 32, "bf16": 16, "f16": 16}[config.c_format]
     d_bits = {"f32": 32, "bf16": 16, "f16": 16, "nvfp4": 4}[config.d_format]
     sizes = {
@@ -118,15 +120,15 @@ def placed(config: GemmConfig) -> list[tuple[str, int, int]]:
         "throttle_empty": 8 * config.clc_stages,
         "clc_response": 16 * config.clc_stages,
         "tmem_pointer": 4,
-        "d": config.d_stages * 128 * 32 * d_bits // 8,
-        "c": config.c_stages * 128 * 32 * c_bits // 8,
+        "d_subtile": config.d_stages * 128 * 32 * d_bits // 8,
+        "c_subtile": config.c_stages * 128 * 32 * c_bits // 8,
         "a": stages * 128 * 128,
         "b": stages * config.tile_n * 128,
         "sfa": stages * 2048,
         "sfb": stages * 2048,
     }
-    assert {f.name for f in fields(SmemMap)} == {*sizes, "end"}
-    return [(name, getattr(m, name), nbytes) for name, nbytes in sizes.items()]
+    assert set(m) == set(sizes)
+    return [(name, m[name], nbytes) for name, nbytes in sizes.items()]
 
 
 @pytest.mark.parametrize("settings", EVERY_SETTING, ids=lambda s: str(astuple_of(s)))
@@ -137,9 +139,10 @@ def test_parts_of_shared_memory_are_aligned_and_do_not_overlap(
     parts = sorted((at, nbytes, name) for name, at, nbytes in placed(config) if nbytes)
     for (at, nbytes, name), (following, _, other) in itertools.pairwise(parts):
         assert at + nbytes <= following, (name, other)
-    assert parts[-1][0] + parts[-1][1] == config.smem.end <= SMEM_NBYTES
+    assert parts[-1][0] + parts[-1][1] == plan(config).smem.end <= SMEM_NBYTES
     for at, _, name in parts:
-        alignment = {"d": 1024, "c": 1024, "a": 1024, "b": 1024, "sfa": 128, "sfb": 128}
+        alignment = dict.fromkeys(("d_subtile", "c_subtile", "a", "b"), 1024)
+        alignment |= {"sfa": 128, "sfb": 128}
         assert at % alignment.get(name, 16 if name == "clc_response" else 4) == 0, name
         if name.endswith(("full", "empty")) or name == "load_order":
             assert at % 8 == 0
@@ -153,23 +156,23 @@ def astuple_of(settings: dict[str, Any]) -> tuple[Any, ...]:
     "settings", EVERY_SETTING[::7], ids=lambda s: str(astuple_of(s))
 )
 def test_one_stage_more_than_the_most_is_refused(settings: dict[str, Any]) -> None:
-    most = GemmConfig(**settings).most_stages
-    assert GemmConfig(**settings, stages=most).mainloop_stages == most
+    most = plan(GemmConfig(**settings)).most_stages
+    assert plan(GemmConfig(**settings, stages=most)).mainloop_stages == most
     with pytest.raises(ConfigError, match=f"At most {most} stages fit"):
-        GemmConfig(**settings, stages=most + 1)
+        plan(GemmConfig(**settings, stages=most + 1))
 
 
 def test_tmem_columns_are_those_of_cutlass_with_one_scale_buffer() -> None:
-    small = GemmConfig(tile_n=64, scale_buffers=1).tmem
+    small = plan(GemmConfig(tile_n=64, scale_buffers=1)).tmem
     assert small.accumulators == (0x000, 0x040)
     assert (small.sfa, small.sfb, small.end) == ((0x080,), (0x090,), 0x0A0)
-    large = GemmConfig(scale_buffers=1).tmem
+    large = plan(GemmConfig(scale_buffers=1)).tmem
     assert large.accumulators == (0x000, 0x080)
     assert (large.sfa, large.sfb, large.end) == ((0x100,), (0x110,), 0x120)
 
 
 def test_a_second_scale_buffer_lies_behind_the_first() -> None:
-    tmem = GemmConfig().tmem
+    tmem = plan(GemmConfig()).tmem
     assert (tmem.sfa, tmem.sfb, tmem.end) == ((256, 288), (272, 304), 320)
 
 
@@ -190,13 +193,13 @@ def test_the_descriptors_hold_the_fields_of_the_text() -> None:
 def test_the_instruction_descriptor_has_shape_and_types(
     tile_n: int, scale_format: ScaleFormat, idesc: int
 ) -> None:
-    assert GemmConfig(tile_n=tile_n).idesc(scale_format) == idesc
+    assert plan(GemmConfig(tile_n=tile_n)).idesc(scale_format) == idesc
 
 
 def test_the_clc_consumers_are_the_warps_that_read_answers() -> None:
-    assert GemmConfig().clc_consumers == 224
-    assert GemmConfig(c_format="f32").clc_consumers == 224
-    assert GemmConfig(c_format="f32", beta=1.0).clc_consumers == 256
+    assert plan(GemmConfig()).clc_consumers == 224
+    assert plan(GemmConfig(c_format="f32")).clc_consumers == 224
+    assert plan(GemmConfig(c_format="f32", beta=1.0)).clc_consumers == 256
 
 
 @pytest.mark.parametrize(
@@ -245,7 +248,7 @@ def test_what_does_not_fit_is_refused_with_the_rule(
     settings: dict[str, Any], rule: str
 ) -> None:
     with pytest.raises(ConfigError) as caught:
-        GemmConfig(**settings)
+        plan(GemmConfig(**settings))
     assert rule in str(caught.value)
     assert isinstance(caught.value, InputError)
 
@@ -253,4 +256,5 @@ def test_what_does_not_fit_is_refused_with_the_rule(
 def test_every_field_is_kept_as_given() -> None:
     config = GemmConfig(tile_n=64, stages=3, alpha=2, beta=0.5, c_format="f16")
     assert astuple(config)[0] == 64
-    assert (config.mainloop_stages, config.alpha, config.loads_c) == (3, 2, True)
+    assert (config.alpha, plan(config).mainloop_stages) == (2, 3)
+    assert plan(config).loads_c

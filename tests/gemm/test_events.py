@@ -27,8 +27,9 @@ from fp4ref.gemm import (
     producer_warp,
     shared_storage,
 )
-from fp4ref.gemm.config import GemmConfig, TmemMap
+from fp4ref.gemm.config import GemmConfig
 from fp4ref.gemm.pipeline import Producer, Ring
+from fp4ref.gemm.plan.tmem_map import TmemMap
 from fp4ref.gemm.tile_scheduler import TileGrid
 from fp4ref.hardware import mbarrier, tma
 from fp4ref.numerics import ScaleFormat

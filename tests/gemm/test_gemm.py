@@ -16,7 +16,7 @@ from wide_operands import UE4M3, UE8M0, wide_bias, wide_c, wide_pair
 import fp4ref
 from fp4ref import BlockScaled, GemmConfig, ScaleFormat
 from fp4ref.evidence.oracle import Expected, expected
-from fp4ref.gemm.nvfp4_gemm import GemmProblem
+from fp4ref.gemm.problem import GemmProblem
 from fp4ref.hardware.machine import Machine
 from fp4ref.hardware.schedule import make_schedule
 from fp4ref.numerics import dequantize_blocks, matmul_block_scaled, quantize_blocks

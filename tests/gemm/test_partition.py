@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from fp4ref import BlockScaled, GemmConfig
-from fp4ref.gemm.nvfp4_gemm import GemmProblem
 from fp4ref.gemm.partition import (
     GemmParams,
     a_coords,
@@ -20,6 +19,7 @@ from fp4ref.gemm.partition import (
     subtile_coords,
     tile_operand,
 )
+from fp4ref.gemm.problem import GemmProblem
 from fp4ref.gemm.tile_scheduler import WorkTile
 from fp4ref.hardware.machine import Machine
 from fp4ref.hardware.tensor_map import DataType, TensorMap

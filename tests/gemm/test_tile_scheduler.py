@@ -12,8 +12,6 @@ from wide_operands import wide_pair
 
 import fp4ref
 from fp4ref import BlockScaled, GemmConfig
-from fp4ref.gemm.config import WARP_THREADS
-from fp4ref.gemm.nvfp4_gemm import GemmProblem
 from fp4ref.gemm.pipeline import (
     Consumer,
     Producer,
@@ -21,6 +19,9 @@ from fp4ref.gemm.pipeline import (
     arrive_on_full,
     committed_by_tma,
 )
+from fp4ref.gemm.plan import plan
+from fp4ref.gemm.plan.warps import WARP_THREADS
+from fp4ref.gemm.problem import GemmProblem
 from fp4ref.gemm.shared_storage import SharedStorage, init_barriers
 from fp4ref.gemm.tile_scheduler import TileGrid, WorkTile, request_work, scheduler_warp
 from fp4ref.hardware.clc import ClcFault
@@ -86,7 +87,7 @@ def walk(
     dims = params.grid.dims
     if config.scheduler == "static":
         dims = (min(sms, params.grid.count), 1, 1)
-    machine.launch(kernel, dims, smem_nbytes=config.smem.end, only=only)
+    machine.launch(kernel, dims, smem_nbytes=plan(config).smem.end, only=only)
     return dict(seen)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import fp4ref
 from fp4ref import GemmConfig, frames
 from fp4ref.gemm.pipeline import PipelineState
+from fp4ref.gemm.plan import plan
 from fp4ref.lessons.exercise import exercise
 
 BARRIERS = ("mainloop.full", "mainloop.empty", "accumulator.full", "accumulator.empty")
@@ -72,7 +73,7 @@ def arrival_counts() -> dict[str, object]:
 def stage_budget() -> tuple[int, int]:
     """Ask the configuration."""
     config = GemmConfig.example_72b()
-    return config.stage_tx_bytes, config.mainloop_stages
+    return plan(config).stage_tx_bytes, plan(config).mainloop_stages
 
 
 @exercise(

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fp4ref import GemmConfig, frames
-from fp4ref.gemm.config import WARP_THREADS
 from fp4ref.gemm.mma_warp import TMEM_COLUMNS
+from fp4ref.gemm.plan import plan
+from fp4ref.gemm.plan.warps import WARP_THREADS
 from fp4ref.hardware import tmem
 from fp4ref.layout.tmem_scales import tmem_scale_position
 from fp4ref.lessons.exercise import exercise
@@ -36,7 +37,7 @@ from fp4ref.lessons.exercise import exercise
 )
 def address() -> int:
     """Ask the column map."""
-    return tmem.address(37, GemmConfig().tmem.accumulators[1] + 5)
+    return tmem.address(37, plan(GemmConfig()).tmem.accumulators[1] + 5)
 
 
 def _budget(used: int, allocated: int, threads: int, sfa: int) -> dict[str, int]:
@@ -68,7 +69,7 @@ def _budget(used: int, allocated: int, threads: int, sfa: int) -> dict[str, int]
 def column_budget() -> dict[str, int]:
     """Ask the kernel and its configuration."""
     return _budget(
-        GemmConfig().tmem.end,
+        plan(GemmConfig()).tmem.end,
         TMEM_COLUMNS,
         WARP_THREADS,
         frames.show("4.3")["sfa_columns"],

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from fp4ref import ScaleFormat, frames
-from fp4ref.gemm.config import K_BLOCKS, TILE_K
+from fp4ref.gemm.config import TILE_K
+from fp4ref.gemm.plan.descriptors import K_BLOCKS
 from fp4ref.hardware.instr_descriptor import InstrDescriptor
 from fp4ref.hardware.tcgen05 import MMA_K
 from fp4ref.lessons.exercise import exercise

@@ -13,8 +13,10 @@ import numpy as np
 
 import fp4ref
 from fp4ref import frames
-from fp4ref.gemm.config import K_BLOCKS, TILE_K, TILE_M, GemmConfig
+from fp4ref.gemm.config import TILE_K, TILE_M, GemmConfig
 from fp4ref.gemm.pipeline import PipelineState
+from fp4ref.gemm.plan import plan
+from fp4ref.gemm.plan.descriptors import K_BLOCKS
 from fp4ref.hardware.mbarrier import MbarrierState
 from fp4ref.hardware.tcgen05 import MMA_K
 from fp4ref.lessons.exercise import exercise
@@ -41,7 +43,7 @@ def _exit_state(phase: int) -> tuple[int, int, int]:
     """Ring state after eight k-tiles, for a side that enters with `phase`."""
     state = PipelineState(phase=phase)
     for _ in range(K_TILES):
-        state.advance(CONFIG.mainloop_stages)
+        state.advance(plan(CONFIG).mainloop_stages)
     return state.index, state.phase, state.count
 
 
@@ -50,11 +52,11 @@ def _load_books() -> dict[str, Any]:
     second = entry["k_tiles"] - entry["prologue"]
     return {
         "entry": (entry["index"], entry["phase"], entry["count"]),
-        "stage bytes": CONFIG.stage_tx_bytes,
+        "stage bytes": plan(CONFIG).stage_tx_bytes,
         "second call": second,
         "waits": second,
         "exit": _exit_state(entry["phase"]),
-        "tile bytes": entry["k_tiles"] * CONFIG.stage_tx_bytes,
+        "tile bytes": entry["k_tiles"] * plan(CONFIG).stage_tx_bytes,
     }
 
 

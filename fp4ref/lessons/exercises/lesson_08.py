@@ -10,13 +10,9 @@ from numpy.typing import NDArray
 
 import fp4ref
 from fp4ref.frames import derive
-from fp4ref.gemm.config import (
-    SUBTILE_N,
-    TILE_K,
-    TILE_M,
-    WARP_THREADS,
-    GemmConfig,
-)
+from fp4ref.gemm.config import SUBTILE_N, TILE_K, TILE_M, GemmConfig
+from fp4ref.gemm.plan import plan
+from fp4ref.gemm.plan.warps import WARP_THREADS
 from fp4ref.hardware.tmem import CELL_NBYTES, LANE_NBYTES, address, lane_column
 from fp4ref.lessons.exercise import exercise
 from fp4ref.numerics import decode_ue8m0, encode_e2m1, encode_ue8m0, quantize_blocks
@@ -61,7 +57,7 @@ def one_tile() -> Trace:
 def _reader() -> dict[str, Any]:
     """Find the load of TMEM that reads one cell."""
     trace = two_tiles()
-    column = CONFIG.tmem.accumulators[STAGE] + SUBTILE * SUBTILE_N
+    column = plan(CONFIG).tmem.accumulators[STAGE] + SUBTILE * SUBTILE_N
     cell = Range("tmem0", ROW * LANE_NBYTES + column * CELL_NBYTES, CELL_NBYTES)
     load = next(
         e

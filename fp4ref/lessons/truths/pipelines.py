@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from fp4ref.gemm.config import CARVEOUT_NBYTES
 from fp4ref.gemm.partition import multicast_masks
 from fp4ref.gemm.pipeline import PipelineState
+from fp4ref.gemm.plan import plan
+from fp4ref.gemm.plan.values import CARVEOUT_NBYTES
 from fp4ref.hardware import clc
 from fp4ref.hardware.smem import NBYTES as SMEM_NBYTES
 from fp4ref.lessons.record import compiled, lines
@@ -34,7 +35,7 @@ def _stages_beside(epilogue: int) -> int:
     bytes for a stage's barriers, not the bytes of their type.
     """
     barriers = int(compiled("sm100_72b", "mainloop_barrier_nbytes"))
-    stage = EXAMPLE.stage_tx_bytes + barriers
+    stage = plan(EXAMPLE).stage_tx_bytes + barriers
     return (SMEM_NBYTES - CARVEOUT_NBYTES - epilogue) // stage
 
 
@@ -50,7 +51,7 @@ def stages_without_epilogue() -> int:
 
 def stage_sfa_nbytes() -> int:
     """Bytes of A's scales in a stage."""
-    return EXAMPLE.sfa_nbytes
+    return plan(EXAMPLE).sfa_nbytes
 
 
 def transaction_nbytes() -> int:

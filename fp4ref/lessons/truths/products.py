@@ -8,6 +8,7 @@ import numpy as np
 
 from fp4ref.cuda_kernel.build import packaged
 from fp4ref.gemm.config import SF_VEC_SIZE
+from fp4ref.gemm.plan import plan
 from fp4ref.hardware import tmem
 from fp4ref.hardware.tcgen05 import MMA_K, MMA_M, ROW_NBYTES
 from fp4ref.lessons.record import line, lines
@@ -123,7 +124,7 @@ def mma_result_registers() -> int:
 
 def last_accumulator_address() -> int:
     """Address of row 127, column 127 of the first accumulator."""
-    column = EXAMPLE.tmem.accumulators[0] + EXAMPLE.tile_n - 1
+    column = plan(EXAMPLE).tmem.accumulators[0] + EXAMPLE.tile_n - 1
     return tmem.address(tmem.LANES - 1, column)
 
 

@@ -12,7 +12,8 @@ from fp4ref import frames
 from fp4ref.cuda_kernel.build import packaged
 from fp4ref.errors import LaneQuarterViolation
 from fp4ref.execution.runs import run
-from fp4ref.gemm.config import WARP_THREADS, GemmConfig
+from fp4ref.gemm.config import GemmConfig
+from fp4ref.gemm.plan.warps import WARP_THREADS
 from fp4ref.hardware import tmem
 from fp4ref.hardware.machine import Machine
 from fp4ref.hardware.sm import Cluster, Cta, Warp

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fp4ref.errors import DescriptorFault
 from fp4ref.gemm.partition import multicast_masks
+from fp4ref.gemm.plan import plan
 from fp4ref.hardware.instr_descriptor import UnscaledInstrDescriptor
 from fp4ref.lessons.truths.runs import EXAMPLE, threads_of
 from fp4ref.numerics import ElementFormat
@@ -35,7 +36,7 @@ _BASELINES = (1811, 1746, 1750)
 
 def clc_barrier_nbytes() -> int:
     """Bytes of the CLC and throttle barriers of two stages, full and empty."""
-    smem = EXAMPLE.smem
+    smem = plan(EXAMPLE).smem
     clc = smem.clc_empty - smem.clc_full
     throttle = smem.throttle_empty - smem.throttle_full
     return 2 * clc + 2 * throttle

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fp4ref.gemm.plan import plan
 from fp4ref.hardware import tmem
 from fp4ref.hardware.tmem import fragment
 from fp4ref.lessons.truths.runs import EXAMPLE, events, opcode, shown, threads_of
@@ -30,17 +31,17 @@ def sfa_tmem_nbytes() -> int:
 
 def second_accumulator() -> int:
     """Address of the second accumulator in an allocation at 0."""
-    return EXAMPLE.tmem.accumulators[1]
+    return plan(EXAMPLE).tmem.accumulators[1]
 
 
 def sfa_address() -> int:
     """Address of A's scales in an allocation at 0."""
-    return EXAMPLE.tmem.sfa[0]
+    return plan(EXAMPLE).tmem.sfa[0]
 
 
 def accumulator_step() -> int:
     """Distance of the addresses of the two accumulators."""
-    first, second = EXAMPLE.tmem.accumulators
+    first, second = plan(EXAMPLE).tmem.accumulators
     return second - first
 
 

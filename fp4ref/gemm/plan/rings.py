@@ -1,0 +1,141 @@
+"""Part 1. rings: one table of the barrier rings, with who arrives how often.
+
+From it come the addresses, the initialisation, the names in faults and traces, the
+constants and accessors of the CUDA kernel, and the drawing of who signals whom.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from fp4ref.gemm.config import GemmConfig
+from fp4ref.gemm.plan.warps import EPILOGUE_THREADS, WARP_THREADS, WarpRole
+
+BARRIER_NBYTES = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Arrivals:
+    """What completes one phase of a barrier.
+
+    Attributes
+    ----------
+    count
+        Arrivals; an mbarrier has ONE count.
+    by
+        The role or unit that arrives.
+    tx_bytes
+        Bytes that TMA or CLC must have written too.
+    """
+
+    count: int
+    by: str
+    tx_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RingSpec:
+    """One ring: `stages` full barriers, then as many empty ones.
+
+    Attributes
+    ----------
+    empty
+        None for a barrier that is passed once, and so has no way back.
+    producer, consumers
+        Who fills a stage, and who gives it back.
+    used
+        Whether this configuration initialises it. Its memory is kept in any case.
+    turn
+        Rings are initialised in the order of their turns, then in the table's.
+    """
+
+    name: str
+    stages: int
+    full: Arrivals
+    empty: Arrivals | None
+    producer: WarpRole
+    consumers: tuple[WarpRole, ...]
+    used: bool = True
+    turn: int = 0
+
+    def parts(self) -> Iterator[tuple[str, Arrivals]]:
+        """Name in the memory map, and arrivals, of each row of barriers."""
+        if self.empty is None:
+            yield self.name, self.full
+        else:
+            yield f"{self.name}_full", self.full
+            yield f"{self.name}_empty", self.empty
+
+
+def rings(
+    config: GemmConfig,
+    *,
+    stages: int,
+    stage_tx_bytes: int,
+    c_tx_bytes: int,
+    loads_c: bool,
+    clc_consumers: int,
+    clc_tx_bytes: int,
+) -> tuple[RingSpec, ...]:
+    """Return the table, in CUTLASS's order of shared memory. Frames 1.2, 1.9, 1.10."""
+    clc = config.scheduler == "clc"
+    mma, scheduler = WarpRole.MMA, WarpRole.SCHEDULER
+    load, load_c = WarpRole.MAINLOOP_LOAD, WarpRole.EPILOGUE_LOAD
+    epilogue = WarpRole.EPILOGUE
+    readers = (mma, scheduler, load, *([load_c] if loads_c else []), epilogue)
+    return (
+        RingSpec(
+            "mainloop",
+            stages,
+            full=Arrivals(1, "load warp, arrive.expect_tx", stage_tx_bytes),
+            empty=Arrivals(1, "tcgen05.commit"),
+            producer=load,
+            consumers=(mma,),
+        ),
+        RingSpec(
+            "c",
+            config.c_stages,
+            full=Arrivals(WARP_THREADS, "epilogue load warp", c_tx_bytes),
+            empty=Arrivals(EPILOGUE_THREADS, "epilogue warps"),
+            producer=load_c,
+            consumers=(epilogue,),
+            used=loads_c,
+        ),
+        RingSpec(
+            "load_order",
+            1,
+            full=Arrivals(WARP_THREADS, "load warp"),
+            empty=None,
+            producer=load,
+            consumers=(load_c,),
+            used=loads_c,
+        ),
+        RingSpec(
+            "clc",
+            config.clc_stages,
+            full=Arrivals(1, "scheduler warp, arrive.expect_tx", clc_tx_bytes),
+            empty=Arrivals(clc_consumers, "every warp that reads tiles"),
+            producer=scheduler,
+            consumers=readers,
+            used=clc,
+        ),
+        RingSpec(
+            "accumulator",
+            config.accumulator_stages,
+            full=Arrivals(1, "tcgen05.commit"),
+            empty=Arrivals(EPILOGUE_THREADS, "epilogue warps"),
+            producer=mma,
+            consumers=(epilogue,),
+            turn=1,
+        ),
+        RingSpec(
+            "throttle",
+            config.clc_stages,
+            full=Arrivals(WARP_THREADS, "load warp"),
+            empty=Arrivals(WARP_THREADS, "scheduler warp"),
+            producer=load,
+            consumers=(scheduler,),
+            used=clc,
+        ),
+    )

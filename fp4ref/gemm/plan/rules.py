@@ -1,0 +1,248 @@
+"""Parts 1 and 4. rules: what this kernel and the machine allow, each rule by its name.
+
+A rule says which fields it reads, and which rules it builds on. It is asked only if
+none of these has been refused, so that all that is wrong is reported at once, and not
+what merely follows from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fp4ref.errors import ConfigError
+from fp4ref.gemm.config import GemmConfig
+from fp4ref.gemm.plan.values import Plan
+from fp4ref.hardware.smem import NBYTES as SMEM_NBYTES
+from fp4ref.hardware.tmem import COLUMNS
+from fp4ref.numerics import ScaleFormat
+
+Check = Callable[[Plan], str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One rule.
+
+    Attributes
+    ----------
+    reads
+        Fields of the configuration that it looks at, and names of rules that must hold.
+    check
+        Gives a sentence if the rule is broken.
+    gap
+        Row in the list of gaps, if other kernels have more of this choice.
+    """
+
+    name: str
+    source: str
+    reads: tuple[str, ...]
+    check: Check
+    gap: str = ""
+
+
+RULES: list[Rule] = []
+"""In the order in which they are asked."""
+
+THIS_KERNEL = "what this kernel is written for"
+
+
+def rule(
+    name: str, source: str, *reads: str, gap: str = ""
+) -> Callable[[Check], Check]:
+    """Register a function as a rule."""
+
+    def register(check: Check) -> Check:
+        RULES.append(Rule(name, source, reads, check, gap))
+        return check
+
+    return register
+
+
+_MOST = 1 << 62
+"""No count is larger; a longer number cannot even be printed."""
+
+
+def _shown(value: object) -> str:
+    """Return `value` as a person wrote it, or its type where that is too long."""
+    try:
+        text = repr(value)
+    except Exception:
+        text = ""
+    return text if 0 < len(text) <= 60 else f"({type(value).__name__}, too long)"
+
+
+def _one_of(field: str, *legal: object, gap: str = "") -> None:
+    """Register that `field` is one of these, type and value."""
+
+    @rule(f"{field} is one of a few", THIS_KERNEL, field, gap=gap)
+    def check(p: Plan) -> str | None:
+        value: Any = getattr(p.config, field)
+        if type(value) in {type(v) for v in legal} and value in legal:
+            return None
+        words = ", ".join(str(v) for v in legal)
+        return f"{field}={_shown(value)}: this kernel takes one of {words}"
+
+
+def _count(field: str) -> None:
+    """Register that `field` is a positive integer."""
+
+    @rule(f"{field} is a count", THIS_KERNEL, field)
+    def check(p: Plan) -> str | None:
+        value = getattr(p.config, field)
+        if type(value) is int and 1 <= value < _MOST:
+            return None
+        return f"{field}={_shown(value)}: an integer of at least 1"
+
+
+def _finite(field: str) -> None:
+    """Register that `field` is finite in float32."""
+
+    @rule(f"{field} is finite in float32", "parameters are float32", field)
+    def check(p: Plan) -> str | None:
+        value = getattr(p.config, field)
+        if value is None and field == "alpha":
+            return None
+        try:
+            real = isinstance(value, int | float | np.floating | np.integer)
+            with np.errstate(over="ignore"):
+                if real and np.isfinite(np.float32(value)):
+                    return None
+        except OverflowError:
+            pass
+        return f"{field}={_shown(value)}: a number that is finite in float32"
+
+
+_one_of("tile_n", 64, 128, gap="gemm-tile")
+_one_of("d_format", "f32", "bf16", "f16", "nvfp4", gap="gemm-output")
+_one_of("c_format", None, "f32", "bf16", "f16", gap="gemm-output")
+_one_of("activation", None, "relu", "gelu", "silu", gap="gemm-activation")
+_one_of("scheduler", "clc", "static", gap="gemm-scheduler")
+_one_of("raster", "m", "n", gap="gemm-scheduler")
+_one_of("scale_buffers", 1, 2)
+_one_of("bias", False, True)
+for _field in ("c_stages", "d_stages", "accumulator_stages", "clc_stages"):
+    _count(_field)
+for _field in ("norm_constant", "beta", "alpha"):
+    _finite(_field)
+
+
+@rule("SFD has a scale type", "PTX: tcgen05.mma block scaling", "sfd_format")
+def _sfd_format(p: Plan) -> str | None:
+    asked: Any = p.config.sfd_format
+    if isinstance(asked, ScaleFormat):
+        return None
+    return "sfd_format is ScaleFormat.UE4M3 or ScaleFormat.UE8M0"
+
+
+@rule("stages is a count, or None", THIS_KERNEL, "stages")
+def _stages(p: Plan) -> str | None:
+    stages = p.config.stages
+    if stages is None or (type(stages) is int and abs(stages) < _MOST):
+        return None
+    return f"stages={_shown(p.config.stages)}: an integer of at least 1"
+
+
+@rule("the norm constant is positive", "CUTLASS sm100_visitor_store", "norm_constant")
+def _norm_constant(p: Plan) -> str | None:
+    if np.float32(p.config.norm_constant) > 0:
+        return None
+    return f"norm_constant={p.config.norm_constant}: a positive number is needed"
+
+
+@rule("beta needs C", "D = alpha * A * B + beta * C", "beta", "c_format")
+def _beta(p: Plan) -> str | None:
+    if p.config.beta == 0 or p.config.c_format is not None:
+        return None
+    return f"beta={p.config.beta} without C; set c_format, or leave beta at 0"
+
+
+_TMEM = "PTX: tcgen05.alloc, 512 columns"
+
+
+@rule("accumulators fit in TMEM", _TMEM, "accumulator_stages", "tile_n")
+def _accumulators(p: Plan) -> str | None:
+    stages, n = p.config.accumulator_stages, p.config.tile_n
+    if stages * n > COLUMNS:
+        return (
+            f"accumulator_stages={stages}: accumulators of tile_n={n} columns need "
+            f"more than the {COLUMNS} TMEM columns. Use fewer"
+        )
+    end = stages * n
+    if p.config.scale_buffers in (1, 2) and (end := p.tmem.end) > COLUMNS:
+        return (
+            f"accumulator_stages={stages} of tile_n={n} columns and scale_buffers="
+            f"{p.config.scale_buffers} need {end} TMEM columns of {COLUMNS}. Use "
+            "fewer accumulator stages"
+        )
+    return None
+
+
+_EPILOGUE = ("c_stages", "d_stages", "c_format", "d_format", "tile_n")
+_BUDGET = "CUTLASS sm100_pipeline_carveout.inl"
+
+
+_ROOM = "the epilogue leaves room"
+
+
+@rule(_ROOM, _BUDGET, *_EPILOGUE)
+def _epilogue(p: Plan) -> str | None:
+    if p.most_stages >= 2:
+        return None
+    return (
+        f"c_stages={p.config.c_stages}, d_stages={p.config.d_stages}: an epilogue of "
+        f"{p.epilogue_nbytes} bytes leaves room for {max(p.most_stages, 0)} mainloop "
+        "stages, and the ring needs 2. Use fewer C and D stages"
+    )
+
+
+@rule("the mainloop's ring has two stages", _BUDGET, "stages", *_EPILOGUE, _ROOM)
+def _ring(p: Plan) -> str | None:
+    if p.mainloop_stages >= 2:
+        return None
+    return f"stages={p.config.stages}: the ring needs at least 2; {p.most_stages} fit"
+
+
+_EVERY_COUNT = ("stages", "accumulator_stages", "clc_stages", "scheduler", "beta")
+
+
+@rule("shared memory holds it all", _BUDGET, *_EPILOGUE, *_EVERY_COUNT, _ROOM)
+def _smem(p: Plan) -> str | None:
+    if p.smem.end <= SMEM_NBYTES:
+        return None
+    counts = ("c_stages", "d_stages", "accumulator_stages", "clc_stages")
+    others = ", ".join(f"{name}={getattr(p.config, name)}" for name in counts)
+    return (
+        f"stages={p.mainloop_stages} of {p.stage_nbytes} bytes and an epilogue of "
+        f"{p.epilogue_nbytes} bytes ({others}) end at {p.smem.end}; a CTA has "
+        f"{SMEM_NBYTES} bytes. At most {p.most_stages} stages fit"
+    )
+
+
+def broken(config: GemmConfig) -> list[tuple[Rule, str]]:
+    """Return every rule that `config` breaks, with what it says."""
+    asked = Plan(config)
+    refused: set[str] = set()
+    found: list[tuple[Rule, str]] = []
+    for each in RULES:
+        if refused.isdisjoint(each.reads) and (said := each.check(asked)):
+            found.append((each, said))
+            # A field that is wrong by itself says nothing about the others.
+            refused.update(each.reads if len(each.reads) == 1 else [each.name])
+    return found
+
+
+def check(config: GemmConfig) -> None:
+    """Refuse what is not allowed.
+
+    Raises
+    ------
+    ConfigError
+        With every rule that is broken, one a line.
+    """
+    if found := broken(config):
+        gap = next((each.gap for each, _ in found if each.gap), "")
+        raise ConfigError("\n".join(said for _, said in found), gap=gap)

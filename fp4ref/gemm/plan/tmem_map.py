@@ -1,0 +1,33 @@
+"""Part 4. tmem_map: the TMEM columns of accumulators and scale buffers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fp4ref.gemm.config import TILE_M, GemmConfig
+from fp4ref.gemm.plan.descriptors import K_BLOCKS
+from fp4ref.hardware.tcgen05 import SF_ROWS
+
+
+@dataclass(frozen=True, slots=True)
+class TmemMap:
+    """Columns of the accumulators and of the scale buffers. Frames 4.3 and 4.4."""
+
+    accumulators: tuple[int, ...]
+    sfa: tuple[int, ...]
+    sfb: tuple[int, ...]
+    end: int
+
+    @classmethod
+    def of(cls, config: GemmConfig, sf_rows_b: int) -> TmemMap:
+        """Accumulators from column 0, then (SFA, SFB) for each buffer."""
+        n = config.tile_n
+        at = config.accumulator_stages * n
+        sfa, sfb = [], []
+        for _ in range(config.scale_buffers):
+            sfa.append(at)
+            at += K_BLOCKS * TILE_M // SF_ROWS
+            sfb.append(at)
+            at += K_BLOCKS * sf_rows_b // SF_ROWS
+        accumulators = tuple(i * n for i in range(config.accumulator_stages))
+        return cls(accumulators, tuple(sfa), tuple(sfb), at)

@@ -1,0 +1,288 @@
+"""Parts 1, 3 and 4. values: every number of the kernel, deduced once, with its reason.
+
+The budget is real: 232,448 bytes of shared memory and 512 TMEM columns. Source of the
+formula: CUTLASS ``sm100_blockscaled_umma_builder.inl`` and
+``sm100_pipeline_carveout.inl``.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from fp4ref.gemm.config import (
+    SF_VEC_SIZE,
+    SUBTILE_N,
+    TILE_K,
+    TILE_M,
+    GemmConfig,
+)
+from fp4ref.gemm.plan.descriptors import SF_COLUMNS
+from fp4ref.gemm.plan.rings import RingSpec, rings
+from fp4ref.gemm.plan.smem_map import Buffer, SmemMap
+from fp4ref.gemm.plan.tmem_map import TmemMap
+from fp4ref.gemm.plan.warps import RoleWarps, warps
+from fp4ref.gemm.plan.why import Deduced, Why, deduced
+from fp4ref.hardware.clc import RESPONSE_NBYTES
+from fp4ref.hardware.smem import NBYTES as SMEM_NBYTES
+from fp4ref.hardware.tcgen05 import InstrDescriptor
+from fp4ref.hardware.tensor_map import DataType
+from fp4ref.layout import SwizzleMode
+from fp4ref.numerics import ScaleFormat
+
+CARVEOUT_NBYTES = 160
+"""Barriers, CLC responses and TMEM pointer in CUTLASS's budget formula."""
+
+STAGE_BARRIER_NBYTES = 128
+"""A stage's two barriers in the budget formula of CUTLASS 4.2.2 and later, which rounds
+them up. 4.2.0 and 4.2.1 take their 16 bytes: 36,880 for a stage of 128 x 128 x 256, not
+36,992."""
+
+_DATA_TYPE: dict[str, DataType] = {
+    "f32": DataType.FLOAT32,
+    "bf16": DataType.BFLOAT16,
+    "f16": DataType.FLOAT16,
+    "nvfp4": DataType.U4_ALIGN8B,
+}
+_SWIZZLE: dict[int, SwizzleMode] = {
+    128: SwizzleMode.B128,
+    64: SwizzleMode.B64,
+    16: SwizzleMode.NONE,
+}
+"""Swizzle of an epilogue subtile by the bytes of its row."""
+
+_BUILDER = "CUTLASS sm100_blockscaled_umma_builder.inl"
+_CARVEOUT = "CUTLASS sm100_pipeline_carveout.inl"
+_KERNEL = "CUTLASS sm100_gemm_tma_warpspecialized.hpp"
+_SCALES = "PTX: tcgen05.mma block scaling; CUTLASS sm100_blockscaled_layout.hpp"
+
+
+class Plan:
+    """What follows from a configuration.
+
+    Parameters
+    ----------
+    config
+        An allowed one: see `fp4ref.gemm.plan.plan`.
+    """
+
+    def __init__(self, config: GemmConfig) -> None:
+        self.config = config
+
+    @cached_property
+    def why(self) -> dict[str, Why]:
+        """Each deduced value by name, with one sentence and the source."""
+        return {
+            name: each.why(self)
+            for name, each in vars(Plan).items()
+            if isinstance(each, Deduced)
+        }
+
+    # -- the tile ------------------------------------------------------------------
+
+    @deduced("asked: {value} columns; rows are 128 and K is 256", _BUILDER)
+    def tile_n(self) -> int:
+        """Columns of the CTA tile."""
+        return self.config.tile_n
+
+    @deduced("columns of D in pieces of 32: {p.tile_n} / 32", _BUILDER)
+    def subtiles(self) -> int:
+        """Epilogue subtiles of a tile."""
+        return self.tile_n // SUBTILE_N
+
+    @deduced("scales come in whole blocks of 128 rows, for {p.tile_n} of B", _SCALES)
+    def sf_rows_b(self) -> int:
+        """Rows of SFB in a stage."""
+        return -(-self.tile_n // 128) * 128
+
+    @deduced("4 for each 128 of {p.sf_rows_b} rows and each K=64 block", _SCALES)
+    def sfb_columns(self) -> int:
+        """TMEM columns of SFB for one K=64 block."""
+        return SF_COLUMNS * self.sf_rows_b // 128
+
+    # -- a mainloop stage ----------------------------------------------------------
+
+    @deduced("128 x 256 elements of 4 bits", _BUILDER)
+    def a_nbytes(self) -> int:
+        """A of one stage, packed E2M1."""
+        return TILE_M * TILE_K // 2
+
+    @deduced("{p.tile_n} x 256 elements of 4 bits", _BUILDER)
+    def b_nbytes(self) -> int:
+        """B of one stage, packed E2M1."""
+        return self.tile_n * TILE_K // 2
+
+    @deduced("one byte for each of 128 rows and 16 of 256 elements", _SCALES)
+    def sfa_nbytes(self) -> int:
+        """SFA of one stage."""
+        return TILE_M * TILE_K // SF_VEC_SIZE
+
+    @deduced("one byte for each of {p.sf_rows_b} rows and 16 of 256 elements", _SCALES)
+    def sfb_nbytes(self) -> int:
+        """SFB of one stage."""
+        return self.sf_rows_b * TILE_K // SF_VEC_SIZE
+
+    @deduced(
+        "{p.a_nbytes:,} of A, {p.b_nbytes:,} of B, {p.sfa_nbytes:,} of SFA and "
+        "{p.sfb_nbytes:,} of SFB",
+        _BUILDER,
+    )
+    def stage_tx_bytes(self) -> int:
+        """Bytes that a stage's four loads credit to its full barrier. Frame 5.4.8."""
+        return self.a_nbytes + self.b_nbytes + self.sfa_nbytes + self.sfb_nbytes
+
+    @deduced(
+        "{p.stage_tx_bytes:,} of data and 128 for two barriers, as 4.2.2 rounds them",
+        _BUILDER,
+    )
+    def stage_nbytes(self) -> int:
+        """A stage in CUTLASS 4.2.2's budget formula: its data and its barriers."""
+        return self.stage_tx_bytes + STAGE_BARRIER_NBYTES
+
+    # -- the epilogue --------------------------------------------------------------
+
+    @deduced("C is {c.c_format} and beta is {c.beta}: read if both are there", _KERNEL)
+    def loads_c(self) -> bool:
+        """Whether C is read: it exists and beta is not 0."""
+        return self.config.c_format is not None and self.config.beta != 0
+
+    @deduced("asked: {c.c_format}; a kernel without C has the type of none", _BUILDER)
+    def c_type(self) -> DataType:
+        """TMA element type of C."""
+        return _DATA_TYPE[self.config.c_format or "f32"]
+
+    @deduced("asked: {c.d_format}", _BUILDER)
+    def d_type(self) -> DataType:
+        """TMA element type of D."""
+        return _DATA_TYPE[self.config.d_format]
+
+    @deduced("128 x 32 elements of {c.c_format}", _BUILDER)
+    def c_subtile_nbytes(self) -> int:
+        """One C stage."""
+        if self.config.c_format is None:
+            return 0
+        return TILE_M * SUBTILE_N * self.c_type.bits // 8
+
+    @deduced("128 x 32 elements of {c.d_format}", _BUILDER)
+    def d_subtile_nbytes(self) -> int:
+        """One D stage."""
+        return TILE_M * SUBTILE_N * self.d_type.bits // 8
+
+    @deduced("a row of 32 elements is as long as the swizzle's span", _BUILDER)
+    def c_swizzle(self) -> SwizzleMode:
+        """Swizzle of a C subtile in shared memory."""
+        return subtile_swizzle(self.c_type)
+
+    @deduced("a row of 32 elements is as long as the swizzle's span", _BUILDER)
+    def d_swizzle(self) -> SwizzleMode:
+        """Swizzle of a D subtile in shared memory."""
+        return subtile_swizzle(self.d_type)
+
+    @deduced(
+        "{c.c_stages} of C with {p.c_subtile_nbytes:,}, {c.d_stages} of D with "
+        "{p.d_subtile_nbytes:,}; here D does not lie in C's memory",
+        _BUILDER,
+    )
+    def epilogue_nbytes(self) -> int:
+        """Shared memory of the C and D stages, which are apart in this kernel."""
+        of_c = self.config.c_stages * self.c_subtile_nbytes
+        return of_c + self.config.d_stages * self.d_subtile_nbytes
+
+    # -- how many stages -----------------------------------------------------------
+
+    @deduced(
+        "232,448 - 160 - {p.epilogue_nbytes:,} of epilogue; {p.stage_nbytes:,} a "
+        "stage: {value}",
+        _CARVEOUT,
+    )
+    def most_stages(self) -> int:
+        """Mainloop stages that fit. Frame 1.1.
+
+        This kernel keeps D apart from C. CUTLASS lets D reuse C's memory, so that its
+        epilogue is smaller: for example 72b 67,584 bytes instead of 69,632, and four
+        stages beside either; for bf16 C and D, with four C stages, 33,792 instead of
+        49,152, and five stages where this kernel has four.
+        """
+        free = SMEM_NBYTES - CARVEOUT_NBYTES - self.epilogue_nbytes
+        return free // self.stage_nbytes
+
+    @deduced("asked: {c.stages}; None takes all {p.most_stages} that fit", _CARVEOUT)
+    def mainloop_stages(self) -> int:
+        """Mainloop stages in use."""
+        stages = self.config.stages
+        return self.most_stages if stages is None else stages
+
+    # -- roles, rings and maps -----------------------------------------------------
+
+    @deduced("one warp a role and four of epilogue, by their order", _KERNEL)
+    def warps(self) -> tuple[RoleWarps, ...]:
+        """The table of roles."""
+        return warps(loads_c=self.loads_c)
+
+    @deduced("the threads of every role that asks for tiles", _KERNEL)
+    def clc_consumers(self) -> int:
+        """Threads that read each CLC answer. Frame 1.10.
+
+        Scheduler, load, MMA and four epilogue warps; the epilogue load warp if it
+        works.
+        """
+        return sum(each.threads for each in self.warps if each.reads_tiles)
+
+    @deduced("the barriers that the roles meet at, in CUTLASS's order", _KERNEL)
+    def rings(self) -> tuple[RingSpec, ...]:
+        """The table of barrier rings."""
+        return rings(
+            self.config,
+            stages=self.mainloop_stages,
+            stage_tx_bytes=self.stage_tx_bytes,
+            c_tx_bytes=self.c_subtile_nbytes,
+            loads_c=self.loads_c,
+            clc_consumers=self.clc_consumers,
+            clc_tx_bytes=RESPONSE_NBYTES,
+        )
+
+    @deduced("what lies behind the barriers: answers, TMEM pointer, tiles", _KERNEL)
+    def buffers(self) -> tuple[Buffer, ...]:
+        """The table of buffers; 128-byte swizzle repeats after 1,024 bytes."""
+        config, stages = self.config, self.mainloop_stages
+        of_c, of_d = self.c_subtile_nbytes, self.d_subtile_nbytes
+        return (
+            Buffer("clc_response", "clc_response", config.clc_stages, 16, 16),
+            Buffer("tmem_pointer", "tmem_pointer", 1, 4, 8, numbered=False),
+            Buffer("d_subtile", "D", config.d_stages, of_d, 1024),
+            Buffer("c_subtile", "C", config.c_stages, of_c, 1024, self.loads_c),
+            Buffer("a", "A", stages, self.a_nbytes, 1024),
+            Buffer("b", "B", stages, self.b_nbytes, 1024),
+            Buffer("sfa", "SFA", stages, self.sfa_nbytes, 128),
+            Buffer("sfb", "SFB", stages, self.sfb_nbytes, 128),
+        )
+
+    @deduced("rings, then buffers, each at the next multiple of its alignment", _KERNEL)
+    def smem(self) -> SmemMap:
+        """Offsets in shared memory."""
+        return SmemMap.of(self.rings, self.buffers)
+
+    @deduced(
+        "{c.accumulator_stages} accumulators of {p.tile_n} columns, then "
+        "{c.scale_buffers} of SFA and SFB",
+        _BUILDER,
+    )
+    def tmem(self) -> TmemMap:
+        """Columns in TMEM."""
+        return TmemMap.of(self.config, self.sf_rows_b)
+
+    def idesc(self, scale_format: ScaleFormat) -> int:
+        """Instruction descriptor of the tile's MMA; the scale type is an operand's."""
+        return InstrDescriptor(TILE_M, self.tile_n, scale_format).encode()
+
+    def ring(self, name: str) -> RingSpec:
+        """Return a row of the table of rings."""
+        return next(each for each in self.rings if each.name == name)
+
+    def buffer(self, name: str) -> Buffer:
+        """Return a row of the table of buffers."""
+        return next(each for each in self.buffers if each.name == name)
+
+
+def subtile_swizzle(data_type: DataType) -> SwizzleMode:
+    """Swizzle of a 128 x 32 subtile in shared memory."""
+    return _SWIZZLE[SUBTILE_N * data_type.bits // 8]

@@ -1,0 +1,73 @@
+"""Part 1. warps: which warp of a CTA has which role, and where the roles meet."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+WARP_THREADS = 32
+
+
+class WarpRole(Enum):
+    """CUTLASS's ``WarpCategory``: which warp does what."""
+
+    MMA = 0
+    SCHEDULER = 1
+    MAINLOOP_LOAD = 2
+    EPILOGUE_LOAD = 3
+    EPILOGUE = 4
+
+
+class NamedBarrierId(Enum):
+    """Ids of the CTA's named barriers; 0 is ``__syncthreads``."""
+
+    CTA = 0
+    EPILOGUE = 1
+    TMEM_ALLOCATION = 6
+
+
+@dataclass(frozen=True, slots=True)
+class RoleWarps:
+    """The warps of one role.
+
+    Attributes
+    ----------
+    first, count
+        Index of the first warp, and how many there are.
+    reads_tiles
+        Whether they ask the tile scheduler for work.
+    """
+
+    role: WarpRole
+    first: int
+    count: int
+    reads_tiles: bool = True
+
+    @property
+    def threads(self) -> int:
+        """Threads of the role."""
+        return self.count * WARP_THREADS
+
+
+EPILOGUE_WARPS = 4
+"""One for each quarter of the TMEM lanes, which a warp cannot leave."""
+
+EPILOGUE_THREADS = EPILOGUE_WARPS * WARP_THREADS
+
+
+def warps(*, loads_c: bool) -> tuple[RoleWarps, ...]:
+    """Return the table of roles, in the order of the warps."""
+    counts = dict.fromkeys(WarpRole, 1) | {WarpRole.EPILOGUE: EPILOGUE_WARPS}
+    return tuple(
+        RoleWarps(
+            role,
+            role.value,
+            counts[role],
+            loads_c or role is not WarpRole.EPILOGUE_LOAD,
+        )
+        for role in WarpRole
+    )
+
+
+CTA_WARPS = sum(each.count for each in warps(loads_c=False))
+CTA_THREADS = CTA_WARPS * WARP_THREADS

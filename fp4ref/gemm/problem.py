@@ -1,0 +1,293 @@
+"""problem: operands checked and uploaded, the launch, and D read back.
+
+What the host does. Tensor maps of the problem are made here, once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from operator import index
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fp4ref.errors import InputError
+from fp4ref.gemm.config import SF_VEC_SIZE, GemmConfig
+from fp4ref.gemm.nvfp4_gemm import nvfp4_gemm
+from fp4ref.gemm.partition import (
+    GemmParams,
+    operand_map,
+    output_map,
+    pitch_elements,
+    scale_map,
+)
+from fp4ref.gemm.plan import Plan, plan
+from fp4ref.gemm.tile_scheduler import TileGrid
+from fp4ref.hardware.machine import Machine
+from fp4ref.hardware.sm import Dim3
+from fp4ref.layout import sf_nbytes
+from fp4ref.numerics import unpack_e2m1
+from fp4ref.tensors.block_scaled import BlockScaled
+from fp4ref.trace import Bytes
+
+K_MULTIPLE = 32
+
+
+@dataclass(frozen=True)
+class GemmOutput:
+    """What the kernel left in global memory, cropped to the user's shape.
+
+    Attributes
+    ----------
+    d
+        (L, M, N): float32, or uint16 bit patterns (bf16, f16), or uint8 E2M1 codes.
+    sfd
+        (L, padded bytes) in the 128x4 layout; None unless D is NVFP4.
+    written
+        (L, M, N): which elements of D were stored.
+    """
+
+    d: NDArray[Any]
+    sfd: Bytes | None
+    written: NDArray[np.bool_]
+
+
+class GemmProblem:
+    """Operands in the global memory of a machine, ready to launch.
+
+    Parameters
+    ----------
+    a, b
+        NVFP4 operands (M, K) and (N, K), or with a leading batch dimension L.
+    c
+        (M, N) or (L, M, N) in `config.c_format` bits, or None.
+    bias
+        (N,) float32, or None.
+
+    Raises
+    ------
+    InputError
+        Shapes, formats or presence do not fit the configuration.
+    """
+
+    def __init__(
+        self,
+        machine: Machine,
+        a: BlockScaled,
+        b: BlockScaled,
+        c: NDArray[Any] | None,
+        bias: NDArray[np.float32] | None,
+        config: GemmConfig,
+    ) -> None:
+        self.machine, self.config, self.plan = machine, config, plan(config)
+        batches, m, n, k = _sizes(a, b)
+        self.shape = (batches, m, n)
+        gmem = machine.gmem
+        grid = TileGrid.of(m, n, batches, config)
+        blocks_n = self.plan.sf_rows_b // 128
+        d_pitch = pitch_elements(n, self.plan.d_type)
+        self._d_nbytes = batches * m * d_pitch * self.plan.d_type.bits // 8
+        self._sfd_nbytes = 0
+        a_address = gmem.upload("A", a.packed())
+        b_address = gmem.upload("B", b.packed())
+        sfa_address = gmem.upload("SFA", a.swizzled_scales().data)
+        sfb_address = gmem.upload("SFB", b.swizzled_scales().data)
+        c_map = None
+        if config.c_format is not None:
+            c_address = gmem.upload("C", _padded_c(c, self.shape, self.plan))
+            c_map = output_map(c_address, m, n, batches, self.plan.c_type)
+        elif c is not None:
+            raise InputError("c is given, but config.c_format is None; set it")
+        self.d_address = gmem.allocate("D", self._d_nbytes)
+        self.sfd_address = 0
+        if config.d_format == "nvfp4":
+            self._sfd_nbytes = batches * sf_nbytes(m, -(-n // SF_VEC_SIZE))
+            self.sfd_address = gmem.allocate("SFD", self._sfd_nbytes)
+        self.params = GemmParams(
+            m=m,
+            n=n,
+            k=k,
+            l=batches,
+            scale_format=a.scale_format,
+            alpha=_alpha(a, b, config),
+            a=operand_map(a_address, m, k, batches, 128),
+            b=operand_map(b_address, n, k, batches, config.tile_n),
+            sfa=scale_map(sfa_address, m, k, batches, 1),
+            sfb=scale_map(sfb_address, n, k, batches, blocks_n),
+            c=c_map,
+            d=output_map(self.d_address, m, n, batches, self.plan.d_type),
+            sfd=self.sfd_address,
+            bias=_upload_bias(machine, bias, n, config),
+            grid=grid,
+        )
+
+    def launch(self, tiles: Iterable[tuple[int, ...]] | None = None) -> None:
+        """Run the kernel; `tiles` restricts it to (m, n) or (m, n, batch) tiles.
+
+        Raises
+        ------
+        InputError
+            A tile is outside the grid, or a part is asked of the static scheduler.
+        HardwareFault
+            The kernel did something wrong.
+        """
+        dims, only = self.grid_dims(tiles)
+        self.machine.launch(
+            lambda cta: nvfp4_gemm(cta, self.plan, self.params),
+            dims,
+            smem_nbytes=self.plan.smem.end,
+            only=only,
+        )
+
+    def grid_dims(
+        self, tiles: Iterable[tuple[int, ...]] | None = None
+    ) -> tuple[Dim3, list[Dim3] | None]:
+        """Extents of the launch, and the CTAs to start; None for all.
+
+        Raises
+        ------
+        InputError
+            As for `launch`.
+        """
+        config, grid = self.config, self.params.grid
+        only = None
+        if tiles is not None:
+            only = [self._ctaid(tile) for tile in tiles]
+            if config.scheduler == "static":
+                raise InputError(
+                    "some tiles only: the static scheduler walks the whole grid; use "
+                    "scheduler='clc'"
+                )
+        if config.scheduler == "static":
+            return (min(len(self.machine.sms), grid.count), 1, 1), only
+        return grid.dims, only
+
+    def _ctaid(self, tile: tuple[int, ...]) -> tuple[int, int, int]:
+        grid = self.params.grid
+        try:
+            at = tuple(index(i) for i in tile)
+        except TypeError:
+            at = ()
+        m, n, batch = (*at, 0)[:3] if len(at) in (2, 3) else (-1, -1, -1)
+        inside = 0 <= m < grid.tiles_m and 0 <= n < grid.tiles_n
+        if not inside or not 0 <= batch < grid.batches:
+            raise InputError(
+                f"tiles: {tile!r:.60}; give (m, n) or (m, n, batch) inside "
+                f"{grid.tiles_m} x {grid.tiles_n} tiles and {grid.batches} batches"
+            )
+        return grid.ctaid(m, n, batch)
+
+    def output(self) -> GemmOutput:
+        """Copy D and SFD back."""
+        gmem, config = self.machine.gmem, self.config
+        batches, m, n = self.shape
+        start = self.d_address - gmem.base
+        raw = gmem.contents(self.d_address, self._d_nbytes)
+        written = gmem.written[start : start + self._d_nbytes]
+        shape = (batches, m, -1)
+        d: NDArray[Any]
+        if config.d_format == "nvfp4":
+            d = unpack_e2m1(raw).reshape(shape)
+            mask = np.repeat(written, 2).reshape(shape)
+        else:
+            d = raw.view("<f4" if config.d_format == "f32" else "<u2").reshape(shape)
+            mask = written[:: d.itemsize].reshape(shape)
+        mask = mask[..., :n]
+        sfd = None
+        if self.sfd_address:
+            sfd = gmem.contents(self.sfd_address, self._sfd_nbytes)
+            sfd_start = self.sfd_address - gmem.base
+            known = gmem.written[sfd_start : sfd_start + self._sfd_nbytes]
+            sfd = np.where(known, sfd, 0).astype(np.uint8).reshape(batches, -1)
+        zero = d.dtype.type(0)
+        return GemmOutput(np.where(mask, d[..., :n], zero), sfd, mask)
+
+
+def _sizes(a: BlockScaled, b: BlockScaled) -> tuple[int, int, int, int]:
+    """Return (L, M, N, K); raise `InputError` if the operands do not fit."""
+    for name, q in (("A", a), ("B", b)):
+        if q.vec_size != SF_VEC_SIZE:
+            raise InputError(
+                f"{name} has one scale for {q.vec_size} elements; this kernel takes "
+                f"{SF_VEC_SIZE} (format 'nvfp4')",
+                gap="gemm-operands",
+            )
+        if q.codes.ndim not in (2, 3):
+            raise InputError(
+                f"{name} has shape {q.codes.shape}; give (M, K) or (L, M, K)"
+            )
+        if 0 in q.codes.shape:
+            raise InputError(
+                f"{name} has shape {q.codes.shape}; every size is at least 1"
+            )
+    if a.scale_format is not b.scale_format:
+        raise InputError(
+            f"A has {a.scale_format.name} scales and B {b.scale_format.name}; the "
+            "instruction descriptor has one scale type for both"
+        )
+    *lead_a, m, k = a.codes.shape
+    *lead_b, n, k_b = b.codes.shape
+    if lead_a != lead_b or k != k_b:
+        raise InputError(
+            f"A is {a.codes.shape} and B is {b.codes.shape}; K and the batch dimension "
+            "must agree (D = A @ B.T)"
+        )
+    if k % K_MULTIPLE:
+        raise InputError(
+            f"K = {k}: K must be a multiple of {K_MULTIPLE}, because TMA's row pitch "
+            f"of K / 2 bytes is a multiple of 16. Pad with code 0 and scale 0 to "
+            f"{-(-k // K_MULTIPLE) * K_MULTIPLE}; the result does not change"
+        )
+    return (lead_a[0] if lead_a else 1), m, n, k
+
+
+def _alpha(a: BlockScaled, b: BlockScaled, config: GemmConfig) -> float:
+    if config.alpha is not None:
+        return float(np.float32(config.alpha))
+    product = float(a.global_scale or 1) * float(b.global_scale or 1)
+    with np.errstate(over="ignore"):
+        alpha = float(np.float32(1.0 / product)) if product else float("inf")
+    if alpha == float("inf"):
+        raise InputError(
+            f"global scales {a.global_scale} and {b.global_scale}: alpha, 1 over their "
+            "product, is infinite in float32. Divide A or B by a power of two before "
+            "quantising, which divides D by it, or set config.alpha"
+        )
+    return alpha
+
+
+_C_DTYPE = {"f32": np.float32, "bf16": np.uint16, "f16": np.float16}
+
+
+def _padded_c(
+    c: NDArray[Any] | None, shape: tuple[int, int, int], plan: Plan
+) -> NDArray[Any]:
+    """Return C with a padded row pitch; zeros when the kernel never reads it."""
+    config, (batches, m, n) = plan.config, shape
+    dtype = np.dtype(_C_DTYPE[config.c_format or "f32"])
+    padded = np.zeros((batches, m, pitch_elements(n, plan.c_type)), dtype)
+    if c is None:
+        if plan.loads_c:
+            raise InputError(f"beta={config.beta} needs c; pass c= of shape {(m, n)}")
+        return padded
+    if c.dtype != dtype or c.shape not in ((m, n), (batches, m, n)):
+        raise InputError(
+            f"c is {c.dtype} {c.shape}; give {dtype} {(m, n)} (c_format "
+            f"{config.c_format!r}; bf16 as its uint16 bits)"
+        )
+    padded[..., :n] = c
+    return padded
+
+
+def _upload_bias(
+    machine: Machine, bias: NDArray[np.float32] | None, n: int, config: GemmConfig
+) -> int:
+    if bias is None and not config.bias:
+        return 0
+    if bias is None or not config.bias:
+        raise InputError("pass bias= and set config.bias, or neither")
+    if bias.shape != (n,) or bias.dtype != np.float32:
+        raise InputError(f"bias is {bias.dtype} {bias.shape}; give float32 ({n},)")
+    return machine.gmem.upload("bias", bias)

@@ -1,0 +1,125 @@
+// Parts 1, 3 and 4. plan: the constants of one configuration.
+//
+// Written by fp4ref.cuda_kernel.plan_header from fp4ref.gemm.plan. This is
+// the plan of GemmConfig(); the plan of what is compiled takes its place.
+#pragma once
+#include "pipeline.cuh"
+
+enum class Format { F32, BF16, F16, NVFP4 };
+enum class Activation { NONE, RELU, GELU, SILU };
+
+constexpr Format D_FORMAT = Format::F32;
+constexpr Format C_FORMAT = Format::F32;
+constexpr Activation ACTIVATION = Activation::NONE;
+constexpr bool SFD_UE8M0 = false;
+constexpr bool HAS_BIAS = false;
+constexpr bool SCHEDULER_IS_CLC = true;
+constexpr bool RASTER_ALONG_M = true;
+
+// float32 constants by their bits.
+constexpr u32 BETA_BITS = 0;
+constexpr u32 NORM_CONSTANT_BITS = 1065353216;
+
+constexpr u32 C_STAGES = 2;
+constexpr u32 D_STAGES = 2;
+constexpr u32 CLC_STAGES = 2;
+constexpr u32 ACCUMULATOR_STAGES = 2;
+constexpr u32 SCALE_BUFFERS = 2;
+
+// C is None and beta is 0.0: read if both are there.
+constexpr bool LOADS_C = false;
+// asked: 128 columns; rows are 128 and K is 256.
+constexpr u32 TILE_N = 128;
+// asked: None; None takes all 5 that fit.
+constexpr u32 MAINLOOP_STAGES = 5;
+// 128 x 256 elements of 4 bits.
+constexpr u32 A_NBYTES = 16384;
+// 128 x 256 elements of 4 bits.
+constexpr u32 B_NBYTES = 16384;
+// one byte for each of 128 rows and 16 of 256 elements.
+constexpr u32 SFA_NBYTES = 2048;
+// one byte for each of 128 rows and 16 of 256 elements.
+constexpr u32 SFB_NBYTES = 2048;
+// 16,384 of A, 16,384 of B, 2,048 of SFA and 2,048 of SFB.
+constexpr u32 STAGE_TX_BYTES = 36864;
+// 128 x 32 elements of None.
+constexpr u32 C_SUBTILE_NBYTES = 0;
+// 128 x 32 elements of f32.
+constexpr u32 D_SUBTILE_NBYTES = 16384;
+// the threads of every role that asks for tiles.
+constexpr u32 CLC_CONSUMERS = 224;
+// 4 for each 128 of 128 rows and each K=64 block.
+constexpr u32 SFB_COLUMNS = 4;
+
+// Byte offsets from the CTA's shared base: barriers first, then buffers.
+namespace smem_map {
+// Where dynamic shared memory starts in practice.
+constexpr u32 BASE = 1024;
+constexpr u32 MAINLOOP_FULL = 0;
+constexpr u32 MAINLOOP_EMPTY = 40;
+constexpr u32 C_FULL = 80;
+constexpr u32 C_EMPTY = 96;
+constexpr u32 LOAD_ORDER = 112;
+constexpr u32 CLC_FULL = 120;
+constexpr u32 CLC_EMPTY = 136;
+constexpr u32 ACCUMULATOR_FULL = 152;
+constexpr u32 ACCUMULATOR_EMPTY = 168;
+constexpr u32 THROTTLE_FULL = 184;
+constexpr u32 THROTTLE_EMPTY = 200;
+constexpr u32 CLC_RESPONSE = 224;
+constexpr u32 TMEM_POINTER = 256;
+constexpr u32 D_SUBTILE = 1024;
+constexpr u32 C_SUBTILE = 33792;
+constexpr u32 A = 33792;
+constexpr u32 B = 115712;
+constexpr u32 SFA = 197632;
+constexpr u32 SFB = 207872;
+constexpr u32 END = 218112;
+static_assert(END <= 232448, "a CTA has 232,448 bytes");
+}  // namespace smem_map
+
+// TMEM columns: accumulators from 0, TILE_N apart, then (SFA, SFB) for each
+// scale buffer. Frames 4.3 and 4.4.
+namespace tmem_map {
+constexpr u32 SFA = 256;
+constexpr u32 SFB = 272;
+constexpr u32 BUFFER = 32;  // columns of one scale buffer
+constexpr u32 END = 320;
+static_assert(END <= 512, "TMEM has 512 columns");
+}  // namespace tmem_map
+
+// The rings of barriers, by name.
+struct Rings {
+    u32 base;
+
+    __device__ __forceinline__ Ring<5> mainloop() const {
+        return {base + smem_map::MAINLOOP_FULL, base + smem_map::MAINLOOP_EMPTY};
+    }
+    __device__ __forceinline__ Ring<2> c() const {
+        return {base + smem_map::C_FULL, base + smem_map::C_EMPTY};
+    }
+    __device__ __forceinline__ u32 load_order() const {
+        return base + smem_map::LOAD_ORDER;
+    }
+    __device__ __forceinline__ Ring<2> clc() const {
+        return {base + smem_map::CLC_FULL, base + smem_map::CLC_EMPTY};
+    }
+    __device__ __forceinline__ Ring<2> accumulator() const {
+        return {base + smem_map::ACCUMULATOR_FULL, base + smem_map::ACCUMULATOR_EMPTY};
+    }
+    __device__ __forceinline__ Ring<2> throttle() const {
+        return {base + smem_map::THROTTLE_FULL, base + smem_map::THROTTLE_EMPTY};
+    }
+
+    // Initialise what is used. Frame 1.4; arrivals: 1.2, 1.9 and 1.10.
+    __device__ __forceinline__ void init() const {
+        // full: 1 by load warp, arrive.expect_tx; empty: 1 by tcgen05.commit.
+        mainloop().init(1, 1);
+        // full: 1 by scheduler warp, arrive.expect_tx; empty: 224 by every warp that reads tiles.
+        clc().init(1, 224);
+        // full: 32 by load warp; empty: 32 by scheduler warp.
+        throttle().init(32, 32);
+        // full: 1 by tcgen05.commit; empty: 128 by epilogue warps.
+        accumulator().init(1, 128);
+    }
+};
