@@ -71,3 +71,13 @@ def arrow_down(x: int, top: int, bottom: int) -> str:
         f'<path d="M{x} {top}V{bottom - 1}M{x - 5} {bottom - 8}L{x} {bottom - 1}'
         f'L{x + 5} {bottom - 8}" fill="none" stroke="#475569" stroke-width="1.5"/>'
     )
+
+
+def arrow_across(start: int, end: int, y: int) -> str:
+    """Return a level arrow that ends at `end`, to the right or to the left."""
+    back = -8 if end > start else 8
+    tip = end + back // 8
+    return (
+        f'<path d="M{start} {y}H{tip}M{tip + back} {y - 5}L{tip} {y}'
+        f'L{tip + back} {y + 5}" fill="none" stroke="#475569" stroke-width="1.5"/>'
+    )
