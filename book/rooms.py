@@ -129,9 +129,9 @@ def page(written: list[dict[str, Any]] | None = None) -> str:
     blocks = []
     for floors in all_floors(written):
         inside = floors.package != PACKAGE
-        blocks.append(f"## Inside `{floors.package}`" if inside else "## The package")
+        blocks.append(f"### Inside `{floors.package}`" if inside else "### The package")
         blocks += [figure(floors.file, alt(floors)), table(floors)]
-    return "\n\n".join([*blocks, "## Never imported", forbidden(written)]) + "\n"
+    return "\n\n".join([*blocks, "### Never imported", forbidden(written)]) + "\n"
 
 
 def pictures() -> dict[str, str]:
