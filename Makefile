@@ -7,7 +7,7 @@ BIN := .venv/bin
 endif
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: help walk lab book book-jupyter class grade test soak conformance record bench clean
+.PHONY: help walk lab book book-jupyter class grade dev lint fix one test soak conformance record bench clean
 help:
 	@echo "make walk   a real matrix product through the kernel, every bit checked"
 	@echo "make lab    JupyterLab with the notebooks, from 00"
@@ -15,6 +15,10 @@ help:
 	@echo "make class  the notebooks without solutions, into class/student"
 	@echo "make grade  FILES=folder of answered notebooks; scores as JSON"
 	@echo "make test   formatting, types, import rules and all tests"
+	@echo "make dev    set up .venv with the tools that a change needs"
+	@echo "make lint   formatting, types and import rules: what make test runs first"
+	@echo "make fix    put right what ruff can put right"
+	@echo "make one    T=tests/numerics/test_formats.py::NAME; one test, file or folder"
 	@echo "make soak   the long tests: thousands of seeds, shapes and bit flips"
 	@echo "make conformance  other people's kernels on the emulated SM; rewrites the table"
 	@echo "make record  what CUTLASS and ptxas say, for the errata; rewrites the record"
@@ -70,11 +74,25 @@ FILES ?= class/student
 grade: .venv/lab
 	@$(BIN)/python -m fp4ref.lessons.classroom grade $(FILES) --json
 
-test: .venv/dev
+dev: .venv/dev
+	@echo "the tools are in .venv; CONTRIBUTING.md says what to do with them"
+
+lint: .venv/dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+fix: .venv/dev
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+# Without T nothing is set up: the answer comes at once.
+one: $(if $(T),.venv/dev)
+	@test -n "$(T)" || { echo "say which: make one T=tests/numerics, or T=FILE::NAME"; exit 2; }
+	$(BIN)/python -m pytest "$(T)"
+
+test: lint
 	$(BIN)/python -m pytest -n 2 --dist loadgroup
 
 soak: .venv/dev

@@ -17,10 +17,12 @@ sys.path[:0] = [str(BOOK)] if str(BOOK) not in sys.path else []
 
 import code_page  # noqa: E402
 import data_flow  # noqa: E402
+import executions  # noqa: E402
 import frame_page  # noqa: E402
 import glossary  # noqa: E402
 import notebook_pages  # noqa: E402
-import pictures  # noqa: E402
+import rings  # noqa: E402
+import rooms  # noqa: E402
 import tables  # noqa: E402
 import walk_page  # noqa: E402
 
@@ -37,10 +39,12 @@ def files() -> dict[str, str]:
         "_generated/frames.md": frame_page.page(),
         "_generated/code.md": code_page.page(),
         "_generated/glossary.md": glossary.page(),
-        "_generated/executions.svg": pictures.executions_svg(),
-        "_generated/executions.md": pictures.executions_text(),
-        "_generated/layers.svg": pictures.layers_svg(),
-        "_generated/layers.md": pictures.layers_text(),
+        "_generated/executions.svg": executions.picture(),
+        "_generated/executions.md": executions.page(),
+        "_generated/rings.md": rings.page(),
+        f"_generated/{rings.FILE}": rings.picture(rings.drawn()),
+        "_generated/rooms.md": rooms.page(),
+        **rooms.pictures(),
         "_generated/site/walk.html": walk_page.page(),
         **notebook_pages.pages(),
         "notebooks/data_flow.svg": data_flow.svg(),

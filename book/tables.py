@@ -20,7 +20,8 @@ def evidence() -> str:
 
 def folders() -> str:
     """Return the README's table of folders."""
-    return _readme_section("Where things are")
+    section = _readme_section("Where things are")
+    return "".join(re.findall(r"^\|.*\n", section, re.M))
 
 
 def fidelity() -> str:

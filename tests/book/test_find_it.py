@@ -1,7 +1,10 @@
-"""Ten questions, each answered in three hops at most from the README or the front page.
+"""Readers' and contributors' questions, each answered in three hops at most.
 
-A hop is a click on a link or a query in the site's search box. The answer has to stand
-in the section that the last hop lands on, or in the page if it lands on its top.
+From the front page a hop is a click on a link or a query in the site's search box. From
+the README it is a link that is followed, or a file that is opened because a text names
+it.
+The answer has to stand in the section that the last hop lands on, or in the page if it
+lands on its top.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import wording
 from book_site import ROOT
 from browser import local_page
 
@@ -36,11 +40,18 @@ class Search:
 
 
 @dataclass(frozen=True)
+class Open:
+    """Open the file that the text names by its path from the root of the repository."""
+
+    path: str
+
+
+@dataclass(frozen=True)
 class Task:
     """A question, a plan, and a pattern of the answer for each place it must name."""
 
     question: str
-    plan: tuple[Click | Search, ...]
+    plan: tuple[Click | Search | Open, ...]
     answers: tuple[str, ...]
 
 
@@ -100,6 +111,43 @@ FROM_THE_README = [
     ),
 ]
 
+FOR_CONTRIBUTORS = [
+    Task(
+        "How do I run one test?",
+        (Click("Contributing"),),
+        (r"make one T=\S+\.py", r"FILE::test_name", r"make lint"),
+    ),
+    Task(
+        "Which unit does an address have?",
+        (Click("Contributing"),),
+        (r"shared address.*bytes", r"lane << 16 \\\| column", r"units of 16 bytes"),
+    ),
+    Task(
+        "How do I add a fusion operation?",
+        (Click("Contributing"), Click("a fusion operation")),
+        (r"epilogue_warp\.py", r"oracle\.py", r"kernel/gemm/epilogue_warp\.cuh"),
+    ),
+    Task(
+        "How do I add a PTX instruction?",
+        (Click("Contributing"), Click("a PTX instruction")),
+        (r"fp4ref/ptx/instructions", r"@instruction\(", r"gaps_instructions\.toml"),
+    ),
+    Task(
+        "How do I add a configuration?",
+        (Click("Contributing"), Click("a configuration")),
+        (r"fp4ref/gemm/config\.py", r"kernel/gemm/config\.cuh", r"test_config\.py"),
+    ),
+    Task(
+        "Where is the evidence of the rule that an MMA comes after a copy?",
+        (
+            Click("Contributing"),
+            Click("a hardware rule"),
+            Open("fp4ref/data/fidelity.toml"),
+        ),
+        (r"operation = \"tcgen05\.cp", r"evidence = \"\w+\"", r"checked_by = "),
+    ),
+]
+
 
 @pytest.fixture
 def page(chromium: Any) -> Iterator[Any]:
@@ -107,7 +155,7 @@ def page(chromium: Any) -> Iterator[Any]:
         yield opened
 
 
-def hop(page: Any, step: Click | Search) -> None:
+def hop(page: Any, step: Click | Search | Open) -> None:
     """Do what a reader does."""
     if isinstance(step, Search):
         page.locator("button.search-button-field").first.click()
@@ -116,6 +164,7 @@ def hop(page: Any, step: Click | Search) -> None:
         box.press("Enter")
         page.locator("#search-results li a").first.wait_for()
         return
+    assert isinstance(step, Click), "the site has no files of the repository"
     link = page.locator("main a:visible", has_text=re.compile(re.escape(step.text)))
     exact = [each for each in link.all() if each.inner_text().strip() == step.text]
     (exact[0] if exact else link.first).click()
@@ -146,20 +195,41 @@ def test_on_the_site(page: Any, site: Path, task: Task) -> None:
         assert re.search(answer, text), f"{page.url} says only:\n{text[:1500]}"
 
 
-@pytest.mark.parametrize("task", FROM_THE_README, ids=lambda task: task.question)
+def section(text: str, anchor: str) -> str:
+    """Section of a Markdown text whose heading has this anchor; all without one."""
+    if not anchor:
+        return text
+    for found in re.finditer(r"^(#+) (.+)\n", text, re.MULTILINE):
+        if wording.anchor(found[2]) == anchor:
+            rest = text[found.end() :]
+            following = re.search(rf"^#{{1,{len(found[1])}}} ", rest, re.MULTILINE)
+            return rest[: following.start()] if following else rest
+    raise AssertionError(f"no heading for #{anchor}")
+
+
+@pytest.mark.parametrize(
+    "task", [*FROM_THE_README, *FOR_CONTRIBUTORS], ids=lambda task: task.question
+)
 def test_from_the_readme(task: Task) -> None:
     """The README is read where it lies; its links lead to files beside it."""
     assert len(task.plan) <= MOST_HOPS
     path = ROOT / "README.md"
-    for step in task.plan:
-        assert isinstance(step, Click)
-        links = dict(re.findall(r"\[([^\]]+)\]\(([^)#:]+)\)", path.read_text("utf-8")))
-        path = (path.parent / links[step.text]).resolve()
     text = path.read_text("utf-8")
+    for step in task.plan:
+        if isinstance(step, Open):
+            assert step.path in text, f"{path.name} does not name {step.path}"
+            path, anchor = ROOT / step.path, ""
+        else:
+            assert isinstance(step, Click)
+            links = dict(re.findall(r"\[([^\]]+)\]\(([^):]+)\)", text))
+            target, _, anchor = links[step.text].partition("#")
+            path = (path.parent / target).resolve()
+        text = section(path.read_text("utf-8"), anchor)
     for answer in task.answers:
         assert re.search(answer, text), f"{path.name} has no {answer}"
 
 
-def test_there_are_ten() -> None:
+def test_there_are_ten_of_readers_and_six_of_contributors() -> None:
     tasks = [*ON_THE_SITE, *FROM_THE_README]
     assert len({task.question for task in tasks}) == 10
+    assert len({task.question for task in FOR_CONTRIBUTORS}) == 6
