@@ -41,7 +41,7 @@ def long_file(path: str, text: str) -> str:
 
 
 def functions(path: str, text: str) -> Iterator[tuple[str, int]]:
-    """Each function of a file with its lines; of Python, from ``def``."""
+    """Each function of a file with its lines; of Python, from ``def``, no docstring."""
     suffix = Path(path).suffix
     if suffix in BRACES:
         yield from functions_in_braces(text, javascript=suffix == ".js")
@@ -49,7 +49,12 @@ def functions(path: str, text: str) -> Iterator[tuple[str, int]]:
         for node in ast.walk(ast.parse(text)):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 assert node.end_lineno is not None
-                yield node.name, node.end_lineno - node.lineno + 1
+                lines = node.end_lineno - node.lineno + 1
+                if ast.get_docstring(node) is not None:
+                    said = node.body[0]
+                    assert said.end_lineno is not None
+                    lines -= said.end_lineno - said.lineno + 1
+                yield node.name, lines
 
 
 def long_functions(path: str, text: str) -> list[str]:
@@ -91,7 +96,7 @@ def test_a_long_file_is_found(path: str, limit: int) -> None:
 
 
 LONG = {
-    "a function": ("x.py", "", "def f(a):\n    '''Says.'''\n", "    a += 1\n", ""),
+    "a function": ("x.py", "", "def f(a):\n", "    a += 1\n", ""),
     "a method": ("x.py", "class A:\n", "    async def f(a):\n", "        a += 1\n", ""),
     "function": ("x.js", "a = 1;\n", "export function f(a) {\n", "  a++;\n", "}\n"),
     "arrow": ("x.js", "", "const f = (a) =>\n {\n", "  a(`${b({c: `}`})}{`);\n", "}\n"),
@@ -110,6 +115,11 @@ def test_a_long_function_is_found_and_one_that_fits_is_not(name: str) -> None:
     assert long_functions(path, before + head + line * lines + end) == []
     (said,) = long_functions(path, before + head + line * (lines + 1) + end)
     assert f"f has {FUNCTION + 1} lines" in said
+
+
+def test_a_docstring_is_not_counted() -> None:
+    text = "def f(a):\n    '''Says.\n" + "\n" * 100 + "    '''\n    a += 1\n"
+    assert list(functions("x.py", text)) == [("f", 2)]
 
 
 def test_braces_that_do_not_match_are_refused() -> None:

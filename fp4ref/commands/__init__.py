@@ -15,6 +15,7 @@ from fp4ref.commands.cutlass import cutlass_command
 from fp4ref.commands.doctor import doctor_command
 from fp4ref.commands.fidelity import fidelity_command
 from fp4ref.commands.frames import frames_command
+from fp4ref.commands.plan import plan_command
 from fp4ref.commands.sass import sass_command
 from fp4ref.commands.walk import walk_command
 from fp4ref.exit_status import Commands
@@ -35,6 +36,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "sass": sass_command,
     "compare": compare_command,
     "doctor": doctor_command,
+    "plan": plan_command,
     "frames": frames_command,
     "fidelity": fidelity_command,
 }

@@ -133,7 +133,9 @@ def _show_code(f: Frame) -> None:
 def _code_of(f: Frame) -> Any:
     """Return the function behind a frame, for a property its getter."""
     found = resolve(f)
-    return getattr(found, "fget", None) or getattr(found, "func", found)
+    for behind in ("fget", "func", "compute"):
+        found = getattr(found, behind, None) or found
+    return found
 
 
 def _in_words(value: Any) -> str:

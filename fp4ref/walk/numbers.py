@@ -88,25 +88,15 @@ def walk(
     laps.end("quantise")
     accumulators = matmul(qa, qb)
     laps.end("integer model")
-    run_on = partial(
-        run,
-        qa,
-        qb,
-        config=config,
-        sms=sms,
-        tiles=tiles,
-        schedule=schedule,
-        progress=progress,
-    )
+    options: dict[str, Any] = {"config": config, "sms": sms, "tiles": tiles}
+    options |= {"schedule": schedule, "progress": progress}
+    run_on = partial(run, qa, qb, **options)
     result = run_on()
     laps.end("emulate")
     beside = theirs = None
     if kernel:
         theirs = run_on(backend="ptx")
-        beside = _compare(result, theirs)
-        laps.end("execute the kernel's PTX")
-        if tiles is None:
-            beside = _beside_the_card(beside, qa, qb, result, laps)
+        beside = _beside(result, theirs, (qa, qb), tiles is None, laps)
     equal, compared = _count_equal(result, expected(qa, qb, config=config))
     ratio = bound(qa, qb, accumulators).worst_ratio
     errors = _errors(problem, qa, qb, accumulators)
@@ -133,6 +123,19 @@ def walk(
         notes=notes,
     )
     return Walk(report, result, theirs)
+
+
+def _beside(
+    result: Run,
+    theirs: Run,
+    operands: tuple[BlockScaled, BlockScaled],
+    whole: bool,
+    laps: _Laps,
+) -> KernelReport:
+    """Compare with the kernel's PTX, and with a card that runs the whole grid."""
+    beside = _compare(result, theirs)
+    laps.end("execute the kernel's PTX")
+    return _beside_the_card(beside, *operands, result, laps) if whole else beside
 
 
 class _Laps:

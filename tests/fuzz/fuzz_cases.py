@@ -89,7 +89,9 @@ CUTLASS_OPTIONS: dict[str, tuple[str, ...]] = {
     "--schedule": ("soon", ""),
     "--trace": ("no/where",),
 }
-COMMANDS = ("walk", "cutlass", "sass", "compare", "doctor", "frames", "fidelity")
+COMMANDS = (
+    *("walk", "cutlass", "sass", "compare", "doctor", "plan", "frames", "fidelity"),
+)
 WRONG_WORDS = ("--nope", "-x", "--json=1", "[/b]", "\udcff", "--", "", "-h", "extra")
 
 

@@ -80,11 +80,29 @@ def rings(
     clc_tx_bytes: int,
 ) -> tuple[RingSpec, ...]:
     """Return the table, in CUTLASS's order of shared memory. Frames 1.2, 1.9, 1.10."""
-    clc = config.scheduler == "clc"
-    mma, scheduler = WarpRole.MMA, WarpRole.SCHEDULER
+    accumulator = RingSpec(
+        "accumulator",
+        config.accumulator_stages,
+        full=Arrivals(1, "tcgen05.commit"),
+        empty=Arrivals(EPILOGUE_THREADS, "epilogue warps"),
+        producer=WarpRole.MMA,
+        consumers=(WarpRole.EPILOGUE,),
+        turn=1,
+    )
+    clc, throttle = _tile_rings(config, loads_c, clc_consumers, clc_tx_bytes)
+    loads = _load_rings(config, stages, stage_tx_bytes, c_tx_bytes, loads_c)
+    return (*loads, clc, accumulator, throttle)
+
+
+def _load_rings(
+    config: GemmConfig,
+    stages: int,
+    stage_tx_bytes: int,
+    c_tx_bytes: int,
+    loads_c: bool,
+) -> tuple[RingSpec, ...]:
+    """What the two load warps fill, and the order between them."""
     load, load_c = WarpRole.MAINLOOP_LOAD, WarpRole.EPILOGUE_LOAD
-    epilogue = WarpRole.EPILOGUE
-    readers = (mma, scheduler, load, *([load_c] if loads_c else []), epilogue)
     return (
         RingSpec(
             "mainloop",
@@ -92,7 +110,7 @@ def rings(
             full=Arrivals(1, "load warp, arrive.expect_tx", stage_tx_bytes),
             empty=Arrivals(1, "tcgen05.commit"),
             producer=load,
-            consumers=(mma,),
+            consumers=(WarpRole.MMA,),
         ),
         RingSpec(
             "c",
@@ -100,7 +118,7 @@ def rings(
             full=Arrivals(WARP_THREADS, "epilogue load warp", c_tx_bytes),
             empty=Arrivals(EPILOGUE_THREADS, "epilogue warps"),
             producer=load_c,
-            consumers=(epilogue,),
+            consumers=(WarpRole.EPILOGUE,),
             used=loads_c,
         ),
         RingSpec(
@@ -112,31 +130,33 @@ def rings(
             consumers=(load_c,),
             used=loads_c,
         ),
+    )
+
+
+def _tile_rings(
+    config: GemmConfig, loads_c: bool, clc_consumers: int, clc_tx_bytes: int
+) -> tuple[RingSpec, RingSpec]:
+    """CLC's answers, and what keeps the scheduler warp from asking too early."""
+    used = config.scheduler == "clc"
+    readers = [WarpRole.MMA, WarpRole.SCHEDULER, WarpRole.MAINLOOP_LOAD]
+    readers += [WarpRole.EPILOGUE_LOAD] if loads_c else []
+    return (
         RingSpec(
             "clc",
             config.clc_stages,
             full=Arrivals(1, "scheduler warp, arrive.expect_tx", clc_tx_bytes),
             empty=Arrivals(clc_consumers, "every warp that reads tiles"),
-            producer=scheduler,
-            consumers=readers,
-            used=clc,
-        ),
-        RingSpec(
-            "accumulator",
-            config.accumulator_stages,
-            full=Arrivals(1, "tcgen05.commit"),
-            empty=Arrivals(EPILOGUE_THREADS, "epilogue warps"),
-            producer=mma,
-            consumers=(epilogue,),
-            turn=1,
+            producer=WarpRole.SCHEDULER,
+            consumers=(*readers, WarpRole.EPILOGUE),
+            used=used,
         ),
         RingSpec(
             "throttle",
             config.clc_stages,
             full=Arrivals(WARP_THREADS, "load warp"),
             empty=Arrivals(WARP_THREADS, "scheduler warp"),
-            producer=load,
-            consumers=(scheduler,),
-            used=clc,
+            producer=WarpRole.MAINLOOP_LOAD,
+            consumers=(WarpRole.SCHEDULER,),
+            used=used,
         ),
     )

@@ -1,0 +1,114 @@
+"""plan: every number of a configuration, with the reason and its source."""
+
+from __future__ import annotations
+
+from ast import literal_eval
+from dataclasses import fields, replace
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from fp4ref.commands.options import Json
+from fp4ref.commands.printing import print_json
+from fp4ref.errors import InputError
+from fp4ref.gemm.config import GemmConfig
+from fp4ref.gemm.plan import Plan, plan
+from fp4ref.numerics import ScaleFormat
+
+TABLES = ("warps", "rings", "buffers", "smem", "tmem")
+"""Values that are tables, and are printed as such."""
+
+
+def plan_command(
+    settings: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="What is asked, for example tile_n=64 d_format=bf16 stages=3.",
+            show_default=False,
+        ),
+    ] = None,
+    example: Annotated[
+        str | None, typer.Option(help="Start from CUTLASS example 72b.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Say what follows from a configuration, and why each value is what it is."""
+    if example not in (None, "72b"):
+        raise InputError(f"example {example!r}: known is 72b", gap="cutlass-examples")
+    start = GemmConfig() if example is None else GemmConfig.example_72b()
+    p = plan(replace(start, **_asked(settings or [])))
+    if as_json:
+        print_json(_json(p))
+    else:
+        _print(Console(), p)
+
+
+def _asked(settings: list[str]) -> dict[str, Any]:
+    """Read ``name=value`` words; a value is a Python literal, or a word."""
+    known = {each.name for each in fields(GemmConfig)}
+    asked: dict[str, Any] = {}
+    for word in settings:
+        name, equals, text = word.partition("=")
+        if not equals or name not in known:
+            raise InputError(
+                f"{word!r:.60}: write name=value; names are {', '.join(sorted(known))}"
+            )
+        try:
+            asked[name] = literal_eval(text)
+        except (ValueError, SyntaxError, MemoryError, RecursionError):
+            asked[name] = text
+        if name == "sfd_format" and text.upper() in ScaleFormat.__members__:
+            asked[name] = ScaleFormat[text.upper()]
+    return asked
+
+
+def _json(p: Plan) -> dict[str, Any]:
+    why = {
+        name: {
+            "value": each.value if isinstance(each.value, int) else str(each.value),
+            "why": each.sentence,
+            "source": each.source,
+        }
+        for name, each in p.why.items()
+        if name not in TABLES
+    }
+    rings = [
+        {
+            "name": ring.name,
+            "stages": ring.stages,
+            "used": ring.used,
+            "full": ring.full.count,
+            "empty": ring.empty.count if ring.empty else None,
+        }
+        for ring in p.rings
+    ]
+    smem = {**p.smem, "end": p.smem.end}
+    return {"values": why, "rings": rings, "smem": smem}
+
+
+def _shown(value: int) -> str:
+    return str(value) if isinstance(value, bool) else f"{value:,}"
+
+
+def _print(console: Console, p: Plan) -> None:
+    table = Table(box=None, pad_edge=False)
+    for heading in ("value", "", "why"):
+        table.add_column(heading, overflow="fold")
+    for name, each in p.why.items():
+        if name not in TABLES:
+            value = getattr(each.value, "name", None) or _shown(each.value)
+            table.add_row(name, value, f"{each.sentence} ({each.source})")
+    console.print(table)
+    rings = Table(box=None, pad_edge=False)
+    for heading in ("ring", "stages", "full by", "empty by", "offset"):
+        rings.add_column(heading, overflow="fold")
+    for ring in p.rings:
+        empty = f"{ring.empty.count} {ring.empty.by}" if ring.empty else "never"
+        name = ring.name if ring.used else f"{ring.name} (not used)"
+        at = p.smem[next(ring.parts())[0]]
+        full = f"{ring.full.count} {ring.full.by}"
+        rings.add_row(name, str(ring.stages), full, empty, f"{at:,}")
+    console.print(rings)
+    console.print(f"{p.smem.end:,} bytes of shared memory, {p.tmem.end} TMEM columns")
