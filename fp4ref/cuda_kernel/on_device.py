@@ -16,7 +16,6 @@ from fp4ref.cuda_kernel.sources import ENTRY
 from fp4ref.device.driver import DeviceError, find_gpu
 from fp4ref.device.launch import Call, MapOf, Module, Pointer, Struct
 from fp4ref.gemm.plan import plan
-from fp4ref.gemm.plan.warps import CTA_THREADS
 from fp4ref.gemm.problem import GemmProblem
 from fp4ref.hardware.global_memory import GlobalMemory
 from fp4ref.hardware.tensor_map import TensorMap
@@ -76,7 +75,7 @@ def kernel_call(problem: GemmProblem) -> Call:
         buffers,
         (Struct(fields, PARAMS_NBYTES),),
         grid=dims,
-        block=(CTA_THREADS, 1, 1),
+        block=(problem.plan.threads, 1, 1),
         smem_nbytes=plan(problem.config).smem.end,
     )
 

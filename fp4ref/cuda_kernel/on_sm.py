@@ -8,7 +8,6 @@ from functools import lru_cache
 from fp4ref.cuda_kernel.build import KernelCode, kernel_code
 from fp4ref.cuda_kernel.parameters import parameter_block
 from fp4ref.cuda_kernel.sources import ENTRY
-from fp4ref.gemm.plan.warps import CTA_THREADS
 from fp4ref.gemm.problem import GemmProblem
 from fp4ref.gemm.shared_storage import SharedStorage, buffer_labels, used_rings
 from fp4ref.hardware.machine import Machine
@@ -51,7 +50,7 @@ def launch_ptx(
         machine,
         _program(code.ptx),
         dims,
-        (CTA_THREADS, 1, 1),
+        (problem.plan.threads, 1, 1),
         parameter_block(problem.params),
         smem_nbytes=problem.plan.smem.end,
         only=only,

@@ -24,13 +24,13 @@ from fp4ref.cutlass.examples import (
 from fp4ref.cutlass.toolchain import Progress
 from fp4ref.errors import InputError
 from fp4ref.execution.traced_machine import TracedMachine
-from fp4ref.gemm.config import SF_VEC_SIZE
 from fp4ref.hardware.machine import Machine
 from fp4ref.hardware.machine_state import Ordering
 from fp4ref.layout import sf_nbytes, unswizzle_scales
 from fp4ref.numerics import ScaleFormat, unpack_e2m1
 from fp4ref.ptx import Program, launch, parse
 from fp4ref.ptx.text.parser import Module
+from fp4ref.tensors.block_format import NVFP4_VEC_SIZE
 from fp4ref.tensors.block_scaled import BlockScaled
 from fp4ref.trace import Dim3, Trace
 
@@ -69,7 +69,7 @@ class CutlassRun:
     def output(self, m: int, n: int) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
         """Return D's codes (m, n) and SFD's codes (m, n / 16) of example 72b."""
         codes = unpack_e2m1(self.allocation("D")[: m * n // 2]).reshape(m, n)
-        columns = n // SF_VEC_SIZE
+        columns = n // NVFP4_VEC_SIZE
         swizzled = self.allocation("SFD")[: sf_nbytes(m, columns)]
         return codes, unswizzle_scales(swizzled, m, columns)
 

@@ -19,7 +19,7 @@ from fp4ref.errors import InputError
 from fp4ref.evidence.element import element_at
 from fp4ref.evidence.hardware_events import HardwareEvent, Key, hardware_events
 from fp4ref.execution.runs import Run
-from fp4ref.gemm.config import TILE_M
+from fp4ref.layout.scale_factors import ATOM_ROWS
 from fp4ref.trace import Event, Range, Trace
 
 
@@ -179,11 +179,11 @@ def _compare_allocation(traces: list[Trace], name: str) -> Difference | None:
         return None
     at = int(unequal[0])
     shape = traces[0].meta["shape"]
-    blocks_m, atoms_n = -(-shape["m"] // TILE_M), -(-shape["n"] // 64)
+    blocks_m, atoms_n = -(-shape["m"] // ATOM_ROWS), -(-shape["n"] // 64)
     atom, inside = divmod(at, 512)
     block, atom_n = divmod(atom, atoms_n)
     batch, block_m = divmod(block, blocks_m)
-    row = block_m * TILE_M + inside // 16 + inside % 16 // 4 * 32
+    row = block_m * ATOM_ROWS + inside // 16 + inside % 16 // 4 * 32
     column = atom_n * 4 + inside % 4
     values = [f"{data[at]:#04x}" for data in final]
     return Difference(

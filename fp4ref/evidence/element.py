@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from fp4ref.evidence.hardware_events import HardwareEvent
-from fp4ref.gemm.config import TILE_M
 from fp4ref.layout import SwizzleMode
+from fp4ref.layout.scale_factors import ATOM_ROWS
 from fp4ref.numerics import ScaleFormat, decode_e2m1
 from fp4ref.trace import Trace
 
@@ -49,7 +49,7 @@ def _scale(trace: Trace, e: HardwareEvent, row: int, at: int) -> tuple[str, str]
     """Scale code in a stage: whole 128x4 atoms."""
     atom, inside = divmod(at, 512)
     m = inside // 16 + inside % 16 // 4 * 32
-    block = e.event.operands["coords"][-2] * TILE_M
+    block = e.event.operands["coords"][-2] * ATOM_ROWS
     k = e.key.k + 64 * atom + 16 * (inside % 4)
     return (
         f"scale of row {block + m}, k {k} to {k + 15}",

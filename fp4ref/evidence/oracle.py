@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from fp4ref.arguments import require_array, require_instance
 from fp4ref.errors import InputError
-from fp4ref.gemm.config import SF_VEC_SIZE, GemmConfig
+from fp4ref.gemm.config import GemmConfig
 from fp4ref.numerics import (
     add_f32,
     encode_bf16,
@@ -29,6 +29,7 @@ from fp4ref.numerics import (
     silu,
 )
 from fp4ref.numerics.formats import require_float32
+from fp4ref.tensors.block_format import NVFP4_VEC_SIZE
 from fp4ref.tensors.block_scaled import BlockScaled, require_block_scaled
 from fp4ref.tensors.product import matmul
 
@@ -92,12 +93,12 @@ def expected(
         case "f16":
             return Expected(encode_f16(z).view(np.float16), None)
     n = z.shape[-1]
-    pad = [(0, 0)] * (z.ndim - 1) + [(0, -n % SF_VEC_SIZE)]
+    pad = [(0, 0)] * (z.ndim - 1) + [(0, -n % NVFP4_VEC_SIZE)]
     codes, scales = quantize_blocks(
         np.pad(z, pad),
         norm=config.norm_constant,
         scale_format=config.sfd_format,
-        vec_size=SF_VEC_SIZE,
+        vec_size=NVFP4_VEC_SIZE,
     )
     return Expected(codes[..., :n], scales)
 

@@ -22,12 +22,13 @@ from fp4ref.execution.device import Device
 from fp4ref.execution.emulator import Emulator
 from fp4ref.execution.ptx import Ptx
 from fp4ref.execution.traced_machine import TracedMachine
-from fp4ref.gemm.config import SF_VEC_SIZE, GemmConfig
+from fp4ref.gemm.config import GemmConfig
 from fp4ref.gemm.plan import plan
 from fp4ref.gemm.problem import GemmProblem
 from fp4ref.hardware.machine import Machine
 from fp4ref.hardware.machine_state import Ordering
 from fp4ref.layout import unswizzle_scales
+from fp4ref.tensors.block_format import NVFP4_VEC_SIZE
 from fp4ref.tensors.block_scaled import BlockScaled, require_block_scaled
 from fp4ref.trace import State, Trace
 
@@ -198,7 +199,7 @@ def _results(
     d, sfd = _typed(output.d, problem.config), None
     if output.sfd is not None:
         _, m, n = problem.shape
-        sfd = unswizzle_scales(output.sfd, m, -(-n // SF_VEC_SIZE))
+        sfd = unswizzle_scales(output.sfd, m, -(-n // NVFP4_VEC_SIZE))
     if batched:
         return d, sfd, output.written
     return d[0], None if sfd is None else sfd[0], output.written[0]

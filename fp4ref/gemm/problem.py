@@ -34,6 +34,11 @@ from fp4ref.trace import Bytes, Dim3
 K_MULTIPLE = 32
 
 
+def padded_k(k: int) -> int:
+    """Return the next K that a row of packed E2M1 at TMA's pitch can have."""
+    return -(-k // K_MULTIPLE) * K_MULTIPLE
+
+
 @dataclass(frozen=True)
 class GemmOutput:
     """What the kernel left in global memory, cropped to the user's shape.
@@ -233,11 +238,11 @@ def _sizes(a: BlockScaled, b: BlockScaled) -> tuple[int, int, int, int]:
             f"A is {a.codes.shape} and B is {b.codes.shape}; K and the batch dimension "
             "must agree (D = A @ B.T)"
         )
-    if k % K_MULTIPLE:
+    if k != padded_k(k):
         raise InputError(
             f"K = {k}: K must be a multiple of {K_MULTIPLE}, because TMA's row pitch "
             f"of K / 2 bytes is a multiple of 16. Pad with code 0 and scale 0 to "
-            f"{-(-k // K_MULTIPLE) * K_MULTIPLE}; the result does not change"
+            f"{padded_k(k)}; the result does not change"
         )
     return (lead_a[0] if lead_a else 1), m, n, k
 

@@ -14,10 +14,13 @@ from fp4ref.errors import InputError, LayoutError
 from fp4ref.layout import SwizzledScales, padded_shape, sf_nbytes
 from fp4ref.numerics.formats import ScaleFormat, require_codes
 
+NVFP4_VEC_SIZE: Final = 16
+"""Elements that share a scale in NVFP4."""
+
 #: Format -> elements per scale, and the scale formats that go with it, default first.
 FORMATS: Final[Mapping[str, tuple[int, tuple[ScaleFormat, ...]]]] = MappingProxyType(
     {
-        "nvfp4": (16, (ScaleFormat.UE4M3, ScaleFormat.UE8M0)),
+        "nvfp4": (NVFP4_VEC_SIZE, (ScaleFormat.UE4M3, ScaleFormat.UE8M0)),
         "mxfp4": (32, (ScaleFormat.UE8M0,)),
     }
 )

@@ -7,7 +7,6 @@ import numpy.typing as npt
 
 from fp4ref.arguments import require_array, require_choice, require_number
 from fp4ref.errors import InputError
-from fp4ref.gemm.config import SF_VEC_SIZE
 from fp4ref.numerics import (
     ScaleFormat,
     decode_e2m1,
@@ -15,6 +14,7 @@ from fp4ref.numerics import (
     mma_block_scaled,
     quantize_blocks,
 )
+from fp4ref.tensors.block_format import NVFP4_VEC_SIZE
 from fp4ref.viz.packet import Header
 from fp4ref.viz.player import Player
 from fp4ref.viz.strings import say
@@ -75,9 +75,9 @@ def quantiser(
 def _block(values: npt.ArrayLike) -> npt.NDArray[np.float32]:
     """Return 16 finite numbers."""
     block = _floats("values", values)
-    if block.size != SF_VEC_SIZE or not np.isfinite(block).all():
+    if block.size != NVFP4_VEC_SIZE or not np.isfinite(block).all():
         raise InputError(
-            f"values: {block.size} of them; a block is {SF_VEC_SIZE} finite numbers"
+            f"values: {block.size} of them; a block is {NVFP4_VEC_SIZE} finite numbers"
         )
     return block
 
@@ -128,7 +128,7 @@ def microscope(
         scales_b,
         start,
         scale_format=ScaleFormat.UE4M3,
-        vec_size=SF_VEC_SIZE,
+        vec_size=NVFP4_VEC_SIZE,
     )
     header: Header = {
         "title": say("title.mma"),

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from fp4ref.arguments import require_choice, require_integer
 from fp4ref.errors import InputError
-from fp4ref.gemm.config import SF_VEC_SIZE, TILE_K, TILE_M
-from fp4ref.gemm.descriptors import K_BLOCKS
+from fp4ref.gemm.plan import plan
 from fp4ref.hardware.mma_operands import SF_ROWS
 from fp4ref.layout import (
     SwizzleMode,
@@ -15,6 +14,7 @@ from fp4ref.layout import (
     swizzled_offsets,
     tmem_scale_position,
 )
+from fp4ref.tensors.block_format import NVFP4_VEC_SIZE
 from fp4ref.viz.packet import Header
 from fp4ref.viz.player import Player
 from fp4ref.viz.strings import say
@@ -31,19 +31,20 @@ def scale_places(rows: int, k: int, *, rows_in_all: int, k_in_all: int) -> Heade
     rows_in_all, k_in_all
         Of the whole matrix. What a tile has beyond them lies in no global memory.
     """
-    groups, in_all = k // SF_VEC_SIZE, -(-k_in_all // SF_VEC_SIZE)
+    groups, in_all = k // NVFP4_VEC_SIZE, -(-k_in_all // NVFP4_VEC_SIZE)
     places: Header = {name: [] for name in ("gmem", "smem", "lane", "column", "byte")}
-    columns = K_BLOCKS * rows // SF_ROWS
+    k_blocks = plan().k_blocks
+    columns = k_blocks * rows // SF_ROWS
     _, padded = padded_shape(rows, in_all)
     for row in range(rows):
         for group in range(groups):
-            block, s = divmod(group, groups // K_BLOCKS)
+            block, s = divmod(group, groups // k_blocks)
             where = tmem_scale_position(row, s)
             offset = sf_offset(row, group, in_all) if group < padded else None
             places["gmem"].append(offset)
             places["smem"].append(sf_offset(row, group, groups))
             places["lane"].append(where.lanes[0])
-            places["column"].append(where.column + block * columns // K_BLOCKS)
+            places["column"].append(where.column + block * columns // k_blocks)
             places["byte"].append(where.byte)
     return places | {
         "rows": rows,
@@ -63,7 +64,8 @@ def scale_journey(rows: int = 128, k: int = 256) -> Player:
     InputError
         A tile has 128 rows of scales and K is 256, as one mainloop stage holds.
     """
-    for name, value, held in (("rows", rows, TILE_M), ("k", k, TILE_K)):
+    p = plan()
+    for name, value, held in (("rows", rows, p.tile_m), ("k", k, p.tile_k)):
         if require_integer(value, name) != held:
             raise InputError(f"{name}: {value}; a stage holds {held}")
     places = scale_places(rows, k, rows_in_all=rows, k_in_all=k)

@@ -25,8 +25,7 @@ from fp4ref.arguments import require_integer
 from fp4ref.errors import InputError
 from fp4ref.evidence.statement import line
 from fp4ref.frames import FRAMES
-from fp4ref.gemm.config import TILE_K, TILE_M, GemmConfig
-from fp4ref.gemm.descriptors import K_BLOCKS, SF_COLUMNS
+from fp4ref.gemm.config import GemmConfig
 from fp4ref.gemm.plan import plan
 from fp4ref.numerics import ScaleFormat
 from fp4ref.trace import Event, Range, Trace
@@ -250,18 +249,19 @@ class _TileCount:
         config = config_of(trace)
         self._per_tile: dict[str, int] = {}
         if config:
-            k_tiles = -(-trace.meta["shape"]["k"] // TILE_K)
-            blocks = k_tiles * K_BLOCKS
-            atoms = 1 + plan(config).sf_rows_b // TILE_M
+            p = plan(config)
+            k_tiles = p.k_tiles(trace.meta["shape"]["k"])
+            blocks = k_tiles * p.k_blocks
+            atoms = (p.sfa_columns + p.sfb_columns) // p.sfa_columns
             self._per_tile = {
                 "A": k_tiles,
                 "B": k_tiles,
                 "SFA": k_tiles,
                 "SFB": k_tiles,
-                "C": plan(config).subtiles,
+                "C": p.subtiles,
                 "tcgen05.cp": atoms * blocks,
                 "tcgen05.mma": blocks,
-                "st.shared": 4 * plan(config).subtiles,
+                "st.shared": 4 * p.subtiles,
             }
         writers = [e for e in trace if e.kind != "issue" and e.writes]
         seen: dict[tuple[int, str], int] = {}
@@ -295,10 +295,10 @@ def memory_maps(config: GemmConfig) -> Header:
     p = plan(config)
     tiles = [b for b in p.buffers if b.name not in ("clc_response", "tmem_pointer")]
     n, tmem = p.tile_n, p.tmem
-    sfa_columns = K_BLOCKS * SF_COLUMNS
-    sfb_columns = K_BLOCKS * p.sfb_columns
+    sfa_columns = p.k_blocks * p.sfa_columns
+    sfb_columns = p.k_blocks * p.sfb_columns
     return {
-        "tile": [TILE_M, n, TILE_K],
+        "tile": [p.tile_m, n, p.tile_k],
         "smem": [
             {
                 "name": b.label,

@@ -19,7 +19,7 @@ from fp4ref.evidence.comparison import compare
 from fp4ref.evidence.hardware_events import HardwareEvent, hardware_events
 from fp4ref.evidence.side_by_side import Pair, side_by_side
 from fp4ref.execution.runs import Run
-from fp4ref.gemm.config import TILE_K, TILE_M
+from fp4ref.gemm.plan import plan
 from fp4ref.trace import Trace
 from fp4ref.viz.layout_scenes import scale_places
 from fp4ref.viz.packet import Header, config_of, trace_packet
@@ -130,10 +130,10 @@ def _add_scales(header: Header, trace: Trace) -> None:
     config = config_of(trace)
     if config:
         m, n, k = (int(trace.meta["shape"][name]) for name in "mnk")
-        rows = min(n, config.tile_n)
+        p, rows = plan(config), min(n, config.tile_n)
         header["scales"] = {
-            "SFA": scale_places(TILE_M, TILE_K, rows_in_all=m, k_in_all=k),
-            "SFB": scale_places(TILE_M, TILE_K, rows_in_all=rows, k_in_all=k),
+            "SFA": scale_places(p.tile_m, p.tile_k, rows_in_all=m, k_in_all=k),
+            "SFB": scale_places(p.sf_rows_b, p.tile_k, rows_in_all=rows, k_in_all=k),
         }
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from fp4ref.gemm.config import TILE_K, TILE_M, GemmConfig
+from fp4ref.gemm.config import GemmConfig
+from fp4ref.gemm.plan import plan
 from fp4ref.trace import Trace
 from fp4ref.trace.timeline import overlap
 
@@ -16,7 +17,6 @@ def machine_counts(trace: Trace, config: GemmConfig, k: int) -> dict[str, int]:
 
     add("events", len(trace))
     add("ctas", len({e.cta for e in trace}))
-    k_tiles = -(-k // TILE_K)
     for e in trace:
         if e.kind == "land" and e.operation.endswith(".load"):
             add("tma_loads")
@@ -35,8 +35,9 @@ def machine_counts(trace: Trace, config: GemmConfig, k: int) -> dict[str, int]:
             if change.label.startswith("mainloop.full[0]"):
                 add("first_stage_fills", change.before[0] != change.after[0])
     mmas = counts.get("tcgen05.mma", 0)
-    add("macs", mmas * TILE_M * config.tile_n * 64)
+    p = plan(config)
+    add("macs", mmas * p.tile_m * p.tile_n * (p.tile_k // p.k_blocks))
     add("overlap_steps", overlap(trace))
-    add("k_tiles", k_tiles)
+    add("k_tiles", p.k_tiles(k))
     add("ring_wraps", max(0, counts.pop("first_stage_fills", 0) - counts["ctas"]))
     return counts

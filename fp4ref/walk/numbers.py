@@ -22,7 +22,7 @@ from fp4ref.evidence.side_by_side import side_by_side
 from fp4ref.execution.runs import Progress, Run, run
 from fp4ref.files.free_memory import require_memory
 from fp4ref.frames import FRAMES, FrameKind
-from fp4ref.gemm.config import TILE_K, GemmConfig
+from fp4ref.gemm.config import GemmConfig
 from fp4ref.gemm.plan import plan
 from fp4ref.gemm.tile_scheduler import TileGrid
 from fp4ref.hardware.machine import check_sms
@@ -216,7 +216,7 @@ def _check(
         twice = next(tile for tile in chosen if chosen.count(tile) > 1)
         raise InputError(f"tile {twice[0]},{twice[1]} is named twice; name it once")
     count = grid.count if chosen is None else len(chosen)
-    trace = count * (_NBYTES_A_TILE + -(-k // TILE_K) * _NBYTES_A_K_TILE)
+    trace = count * (_NBYTES_A_TILE + plan(config).k_tiles(k) * _NBYTES_A_K_TILE)
     matrices = _NBYTES_AN_ELEMENT * (m * k + n * k + m * n)
     require_memory(
         (1 + kernel) * trace + matrices + sms * _NBYTES_AN_SM,
@@ -323,17 +323,18 @@ def _errors(
 
 
 def _settings(config: GemmConfig, schedule: str, sms: int) -> dict[str, Any]:
+    p = plan(config)
     nvfp4 = config.d_format == "nvfp4"
     return {
-        "tile": f"128x{config.tile_n}x{TILE_K}",
+        "tile": f"{p.tile_m}x{p.tile_n}x{p.tile_k}",
         "output": config.d_format
         + (f" + {config.sfd_format.name} SFD" if nvfp4 else ""),
-        "stages": plan(config).mainloop_stages,
+        "stages": p.mainloop_stages,
         "scheduler": config.scheduler,
         "schedule": schedule,
         "sms": sms,
-        "smem_nbytes": plan(config).smem.end,
-        "tmem_columns": plan(config).tmem.end,
+        "smem_nbytes": p.smem.end,
+        "tmem_columns": p.tmem.end,
     }
 
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from fp4ref.errors import InputError
 from fp4ref.files.array_file import Declared, read_arrays, read_headers
 from fp4ref.files.free_memory import require_memory
-from fp4ref.gemm.problem import K_MULTIPLE
+from fp4ref.gemm.problem import padded_k
 
 F32 = NDArray[np.float32]
 MOST_ELEMENTS = 1 << 28
@@ -251,9 +251,9 @@ def random_problem(m: int, n: int, k: int, seed: int = 0) -> Problem:
 
 def check_k(k: int) -> None:
     """Raise `InputError` unless the kernel takes this K."""
-    if k % K_MULTIPLE:
+    if k != padded_k(k):
         raise InputError(
-            f"K = {k}: K is a multiple of {K_MULTIPLE}, because a row of packed E2M1 "
+            f"K = {k}: K is a multiple of {padded_k(1)}, because a row of packed E2M1 "
             "is a multiple of TMA's 16 bytes. Pad x and w with columns of zeros to K = "
-            f"{-(-k // K_MULTIPLE) * K_MULTIPLE}; y does not change"
+            f"{padded_k(k)}; y does not change"
         )

@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import cached_property
 
 from fp4ref.gemm.config import SF_VEC_SIZE, SUBTILE_N, TILE_K, TILE_M, GemmConfig
-from fp4ref.gemm.descriptors import SF_COLUMNS
+from fp4ref.gemm.descriptors import K_BLOCKS, SF_COLUMNS
 from fp4ref.gemm.plan.rings import RingSpec, rings
 from fp4ref.gemm.plan.smem_map import Buffer, SmemMap
 from fp4ref.gemm.plan.tmem_map import TmemMap
@@ -78,6 +78,25 @@ class Plan:
         """Columns of the CTA tile."""
         return self.config.tile_n
 
+    @deduced("rows of the tile: the MMA's 128 of one SM", _BUILDER)
+    def tile_m(self) -> int:
+        """Rows of the CTA tile."""
+        return TILE_M
+
+    @deduced("K of a stage: four MMAs of 64", _BUILDER)
+    def tile_k(self) -> int:
+        """Elements of K in a stage."""
+        return TILE_K
+
+    @deduced("MMAs of K = 64 in {p.tile_k}", "PTX: tcgen05.mma shapes")
+    def k_blocks(self) -> int:
+        """MMAs of a k-tile."""
+        return K_BLOCKS
+
+    def k_tiles(self, k: int) -> int:
+        """Mainloop iterations of a tile. Frame 2.3."""
+        return -(-k // self.tile_k)
+
     @deduced("columns of D in pieces of 32: {p.tile_n} / 32", _BUILDER)
     def subtiles(self) -> int:
         """Epilogue subtiles of a tile."""
@@ -87,6 +106,11 @@ class Plan:
     def sf_rows_b(self) -> int:
         """Rows of SFB in a stage."""
         return -(-self.tile_n // 128) * 128
+
+    @deduced("4 for 128 rows and each K=64 block", _SCALES)
+    def sfa_columns(self) -> int:
+        """TMEM columns of SFA for one K=64 block."""
+        return SF_COLUMNS
 
     @deduced("4 for each 128 of {p.sf_rows_b} rows and each K=64 block", _SCALES)
     def sfb_columns(self) -> int:
@@ -212,6 +236,11 @@ class Plan:
         """The table of roles."""
         return warps(loads_c=self.loads_c)
 
+    @deduced("32 of every warp", _KERNEL)
+    def threads(self) -> int:
+        """Threads of a CTA."""
+        return sum(each.threads for each in self.warps)
+
     @deduced("the threads of every role that asks for tiles", _KERNEL)
     def clc_consumers(self) -> int:
         """Threads that read each CLC answer. Frame 1.10.
@@ -268,13 +297,17 @@ class Plan:
         """Instruction descriptor of the tile's MMA; the scale type is an operand's."""
         return InstrDescriptor(TILE_M, self.tile_n, scale_format).encode()
 
+    @cached_property
+    def _by_name(self) -> dict[str, Buffer]:
+        return {each.name: each for each in self.buffers}
+
     def ring(self, name: str) -> RingSpec:
         """Return a row of the table of rings."""
         return next(each for each in self.rings if each.name == name)
 
     def buffer(self, name: str) -> Buffer:
         """Return a row of the table of buffers."""
-        return next(each for each in self.buffers if each.name == name)
+        return self._by_name[name]
 
 
 def subtile_swizzle(data_type: DataType) -> SwizzleMode:
