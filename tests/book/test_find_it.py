@@ -69,7 +69,7 @@ ON_THE_SITE = [
     Task(
         "How many bytes does a stage wait for?",
         (Search("tx-count"), Click("Glossary"), Click("5.4.8")),
-        (r"36,864", r"GemmConfig\.stage_tx_bytes"),
+        (r"36,864", r"Plan\.stage_tx_bytes"),
     ),
     Task(
         "Where do the scales of row 33 lie in the 128x4 atom?",
@@ -135,7 +135,7 @@ FOR_CONTRIBUTORS = [
     Task(
         "How do I add a configuration?",
         (Click("Contributing"), Click("a configuration")),
-        (r"fp4ref/gemm/config\.py", r"kernel/gemm/config\.cuh", r"test_config\.py"),
+        (r"fp4ref/gemm/config\.py", r"gemm/plan/rules\.py", r"test_config\.py"),
     ),
     Task(
         "Where is the evidence of the rule that an MMA comes after a copy?",

@@ -76,14 +76,14 @@ CHANGES = [
     ),
     Change(
         "rows of an operand's descriptor",
-        "gemm/config.cuh",
+        "gemm/descriptors.cuh",
         "smem_descriptor(address, 16, 1024, SWIZZLE_128B)",
         "smem_descriptor(address, 16, 512, SWIZZLE_128B)",
         ("accumulator at m 0, n 0, k 0, K-block 0", "column 8 after k 64"),
     ),
     Change(
         "the step along K inside a stage",
-        "gemm/config.cuh",
+        "gemm/descriptors.cuh",
         "MMA_K / 2 >> 4;",
         "MMA_K / 4 >> 4;",
         ("accumulator at m 0, n 0, k 0, K-block 1", "after k 128"),
