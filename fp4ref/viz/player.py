@@ -48,6 +48,14 @@ PARTS = (
             "fault",
         )
     ),
+    "shell",
+    "playback",
+    "picks",
+    "controls",
+    "export",
+    "permalink",
+    "pointer",
+    "keyboard",
     "player",
 )
 """Files of the script, in order; they share one scope."""

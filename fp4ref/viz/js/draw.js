@@ -1,4 +1,4 @@
-// draw: SVG as text, with classes for colour and pattern, and export to a file.
+// draw: SVG as text, with classes for colour and pattern; tables and text twins.
 
 const esc = (s) => String(s).replace(/[&<>"]/g, (c) => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" })[c]);
 const attributes = (a) => Object.entries(a ?? {}).filter(([, v]) => v !== undefined && v !== null && v !== false)
@@ -54,25 +54,3 @@ function tableHtml({ caption, columns, rows }) {
     .map((r) => `<tr>${r.map((v, i) => (i ? `<td>${esc(v)}</td>` : `<th scope="row">${esc(v)}</th>`)).join("")}</tr>`).join("")}</tbody></table>`;
 }
 const twinText = (twin) => [twin.intro, ...(twin.rows?.length ? [twin.columns.join("\t"), ...twin.rows.map((r) => r.join("\t"))] : [])].join("\n");
-
-// The picture as a file of its own: colours resolved, text twin inside.
-function exportSvg(svg, label, description) {
-  const copy = svg.cloneNode(true);
-  const from = svg.querySelectorAll("*"), to = copy.querySelectorAll("*");
-  const keep = ["fill", "stroke", "stroke-width", "stroke-dasharray", "font", "text-anchor", "opacity", "image-rendering"];
-  from.forEach((node, i) => {
-    const style = getComputedStyle(node);
-    to[i].setAttribute("style", keep.map((k) => `${k}:${style.getPropertyValue(k)}`).join(";"));
-  });
-  const back = document.createElementNS("http://www.w3.org/2000/svg", "rect");
-  back.setAttribute("width", "100%"); back.setAttribute("height", "100%");
-  back.setAttribute("fill", getComputedStyle(svg.closest(".fp4ref-player")).backgroundColor);
-  copy.prepend(back);
-  for (const [tag, words] of [["desc", description], ["title", label]]) {
-    const node = document.createElementNS("http://www.w3.org/2000/svg", tag);
-    node.textContent = words;
-    copy.prepend(node);
-  }
-  copy.setAttribute("xmlns", "http://www.w3.org/2000/svg");
-  return new XMLSerializer().serializeToString(copy);
-}

@@ -51,37 +51,52 @@ const timelineView = {
     const words = T("timeline.overlap", { n: number(m.header.overlap), of: number(m.length) });
     return schedule ? `${T("timeline.schedule", { schedule })}: ${words}` : words;
   },
-  draw({ m, step, ui, width, T, id }) {
-    const lanes = this.lanes(m), n = m.length, many = new Set(lanes.map((l) => l.sm)).size > 1;
+  draw(c) {
+    const { step, width, T, id } = c, frame = this.frameOf(c), { left, plot, narrow, wide, x } = frame;
+    const head = [T("timeline.axis", { from: frame.from, to: frame.to - 1 }), this.overlap(c)].flatMap((words) => (words ? wrap(words, narrow ? width : plot) : []));
+    const top = 28 + 14 * head.length, lanes = this.drawLanes(c, frame, top);
+    const { key, end } = this.drawKey(c, lanes.bottom + 14);
+    const svg = patternDefs(id) + this.drawOverview(c, frame) + paragraph(narrow ? 0 : left, 33, head, "small") + lanes.svg + this.drawBars(c, frame, lanes.at)
+      + lineTo(x(step) + wide / 2, top - 4, x(step) + wide / 2, lanes.bottom, "cursor") + key;
+    return { svg, width, height: Math.max(lanes.bottom + 40, end) };
+  },
+  // Which steps are shown (`from` to `to`, not included), and where: `left` of the plot, `wide` a step.
+  frameOf({ m, step, ui, width }) {
+    const n = m.length, many = new Set(this.lanes(m).map((l) => l.sm)).size > 1;
     const narrow = width < 520, left = narrow ? (many ? 88 : 64) : 200, plot = width - left - 6;
     const span = ui.span === "all" ? n : Math.min(n, +ui.span);
-    const from = Math.max(0, Math.min(n - span, step - Math.floor(span / 2))), to = from + span;
-    const x = (s) => left + ((s - from) / span) * plot, wide = plot / span;
-    let out = patternDefs(id);
-    // overview: how busy each part of the run is; click to go there
-    const bins = Math.min(n, Math.floor(plot / 4)), most = n / bins;
+    const from = Math.max(0, Math.min(n - span, step - Math.floor(span / 2)));
+    return { many, narrow, left, plot, span, from, to: from + span, wide: plot / span, x: (s) => left + ((s - from) / span) * plot };
+  },
+  // How busy each part of the run is; a click goes there.
+  drawOverview({ m, T }, { left, plot, from, span }) {
+    const n = m.length, bins = Math.min(n, Math.floor(plot / 4)), most = n / bins;
     const busy = Array.from({ length: bins }, (_, b) => m.columns.kind.slice(Math.floor(b * most), Math.floor((b + 1) * most)).filter((k) => k === 2).length);
     const peak = Math.max(1, ...busy);
-    out += text(0, 14, T("timeline.whole"), "small");
+    let out = text(0, 14, T("timeline.whole"), "small");
     busy.forEach((v, b) => {
       const h = 2 + (14 * v) / peak;
       out += rect(left + (b / bins) * plot, 18 - h, Math.max(1, plot / bins - 1), h, "c-note", { "data-step": Math.floor(b * most), "data-tip": T("timeline.bin", { from: Math.floor(b * most), landed: v }) });
     });
-    out += rect(left + (from / n) * plot, 1, Math.max(3, (span / n) * plot), 18, "frame");
-    const room = narrow ? width : plot, head = [T("timeline.axis", { from, to: to - 1 }), this.overlap({ m, T })].flatMap((words) => (words ? wrap(words, room) : []));
-    out += paragraph(narrow ? 0 : left, 33, head, "small");
-    const at = new Map(), top = 28 + 14 * head.length;
-    let bottom = top;
-    lanes.forEach((l, i) => {
+    return out + rect(left + (from / n) * plot, 1, Math.max(3, (span / n) * plot), 18, "frame");
+  },
+  // The lanes without their bars; `at` says where each is.
+  drawLanes({ m, T }, { many, narrow, left, plot }, top) {
+    const at = new Map();
+    let svg = "", bottom = top;
+    this.lanes(m).forEach((l, i) => {
       const y = bottom, name = narrow ? l.agent : `${l.agent}  ${T(`role.${l.agent}`)}`;
-      out += rect(left, y, plot, l.height - 2, i % 2 ? "lane odd" : "lane");
-      out += text(0, y + 12, fit((many ? `SM ${l.sm} ` : "") + name, left - 6), "small");
+      svg += rect(left, y, plot, l.height - 2, i % 2 ? "lane odd" : "lane");
+      svg += text(0, y + 12, fit((many ? `SM ${l.sm} ` : "") + name, left - 6), "small");
       const bands = Object.values(l.bands);
       if (!narrow && bands.length > 1)
-        for (const b of bands) out += text(left - 6, y + b.top + (b.rows * b.pitch) / 2 + 4, T(`category.${b.word}`), "end tiny");
+        for (const b of bands) svg += text(left - 6, y + b.top + (b.rows * b.pitch) / 2 + 4, T(`category.${b.word}`), "end tiny");
       at.set(`${l.sm} ${l.agent}`, { y, lane: l });
       bottom += l.height;
     });
+    return { svg, at, bottom };
+  },
+  drawBars({ m, id }, { from, to, wide, x }, at) {
     const bin = Math.max(1, Math.ceil(2 / wide)), taken = new Set();
     const open = m.openAt(to - 1).map((o) => o.to), layers = { commit: "", other: "", mma: "" }; // MMAs are drawn last
     for (const i of [...Array.from({ length: to - from }, (_, k) => from + k), ...open]) {
@@ -99,17 +114,18 @@ const timelineView = {
       const down = y + (band.plain ? 2 : band.top + m.columns.row[i] * band.pitch);
       layers[name in layers ? name : "other"] += band.plain ? box(id, name, start, down, length, band.high, more) : rect(start, down, length, band.high, `bar c-${name}`, more);
     }
-    out += layers.commit + layers.other + layers.mma;
-    const height = bottom + 40;
-    out += lineTo(x(step) + wide / 2, top - 4, x(step) + wide / 2, bottom, "cursor");
-    let lx = 0, ly = height - 26;
+    return layers.commit + layers.other + layers.mma;
+  },
+  // What the colours and patterns mean, from `y` down to `end`.
+  drawKey({ width, T, id }, y) {
+    let key = "", x = 0;
     for (const name of ["wait", "barrier", "tma", "cp", "mma", "commit", "ld", "st", "clc", "note"]) {
       const word = T(`category.${name}`), w = 30 + word.length * 6.6;
-      if (lx + w > width) { lx = 0; ly += 15; }
-      out += box(id, name, lx, ly - 9, 12, 10) + text(lx + 16, ly, word, "small");
-      lx += w;
+      if (x + w > width) { x = 0; y += 15; }
+      key += box(id, name, x, y - 9, 12, 10) + text(x + 16, y, word, "small");
+      x += w;
     }
-    return { svg: out, width, height: Math.max(height, ly + 6) };
+    return { key, end: y + 6 };
   },
   twin({ m, step, T }) {
     const open = m.openAt(step);

@@ -1,0 +1,64 @@
+// shell: the HTML around the views: title, toolbar, event, tabs, panel, foot.
+
+function shell(player) {
+  const { header, T, last, views } = player;
+  const root = document.createElement("section");
+  root.className = "fp4ref-player";
+  root.setAttribute("aria-label", header.title || T("player"));
+  root.tabIndex = 0;
+  root.dataset.lmSuppressShortcuts = "true"; // JupyterLab leaves these keys to the player
+  root.innerHTML = `
+    <div class="fp4ref-title">${esc(header.title)}</div>
+    ${last >= 0 ? toolbarHtml(player) : ""}
+    ${tabsHtml(player)}
+    ${panelHtml(player)}
+    ${footHtml(player)}
+    <div class="fp4ref-live" aria-live="polite"></div>`;
+  if (views.length < 2) root.querySelector(".fp4ref-tabs").hidden = true;
+  return root;
+}
+
+function toolbarHtml({ T, last }) {
+  return `<div class="fp4ref-bar" role="toolbar" aria-label="${esc(T("toolbar"))}">
+      ${[["rewind", "|◀"], ["back", "◀"], ["play", "▶"], ["forward", "▶|"]].map(([a, sign]) => `<button type="button" data-act="${a}" title="${esc(T(`bar.${a}`))}" aria-label="${esc(T(`bar.${a}`))}">${sign}</button>`).join("")}
+      <input type="range" min="0" max="${last}" aria-label="${esc(T("bar.slider"))}">
+      <output class="fp4ref-step"></output>
+      <label>${esc(T("bar.speed"))} <select data-act="speed">${Object.keys(SPEEDS).map((s) => `<option value="${s}"${s === "normal" ? " selected" : ""}>${esc(T(`speed.${s}`))}</option>`).join("")}</select></label>
+    </div><div class="fp4ref-event"></div>`;
+}
+
+function tabsHtml({ T, id, views }) {
+  return `<div class="fp4ref-tabs" role="tablist" aria-label="${esc(T("tabs"))}">${views.map((v) => `<button type="button" role="tab" id="${id}-tab-${v.id}" aria-controls="${id}-panel" data-view="${v.id}">${esc(T(`view.${v.id}`))}</button>`).join("")}</div>`;
+}
+
+function panelHtml({ T, id }) {
+  return `<div class="fp4ref-panel" role="tabpanel" id="${id}-panel">
+      <form class="fp4ref-controls"></form>
+      <figure><div class="fp4ref-picture"></div><figcaption></figcaption></figure>
+      <details class="fp4ref-twin"><summary>${esc(T("twin"))}</summary><div></div></details>
+    </div>`;
+}
+
+function footHtml({ T, last }) {
+  return `<div class="fp4ref-foot"><button type="button" data-act="save">${esc(T("foot.save"))}</button>
+      <button type="button" data-act="link">${esc(T("foot.link"))}</button><output class="fp4ref-link"></output>
+      <span class="fp4ref-keys">${esc(T(last >= 0 ? "foot.keys" : "foot.keys0"))}</span></div>`;
+}
+
+const IN_HEX = /desc|taddr|tmem|mbar|smem|address|dst|response|mask/; // operands that are addresses or bits
+function operandWords([name, value]) {
+  const shown = typeof value === "number" && IN_HEX.test(name) ? hex(value) : Array.isArray(value) ? `{${value.join(", ")}}` : value;
+  return `${name} ${shown}`;
+}
+
+function eventHtml({ T, header }, e) {
+  const frame = e.frames.at(-1), where = T("event.where", { sm: e.sm, cta: e.cta.join(", "), agent: e.agent });
+  const issued = e.issued >= 0 ? ` · ${esc(T(e.kind === "land" ? "event.issued" : "event.waited", { step: e.issued }))}` : "";
+  const of = frame ? ` · ${esc(T("event.frame", { id: frame, title: header.frames[frame] ?? "" }))}` : "";
+  return `<div><b>${esc(e.operation)}</b> <span>${esc(T(`kind.${e.kind}`))}</span> · ${esc(where)}${issued}${of}</div>` +
+    `<div class="fp4ref-code"><span>${esc(e.source)}</span> <code>${esc(e.text)}</code></div>` +
+    `<div class="fp4ref-operands">${esc(Object.entries(e.operands).map(operandWords).join(", "))}</div>`;
+}
+
+// What a screen reader says of a step.
+const eventWords = ({ T, last }, e) => `${T("step.of", { step: e.step, last })}: ${e.agent} ${e.operation} ${T(`kind.${e.kind}`)}`;
