@@ -65,7 +65,7 @@ class Predictor:
         self.reference = reference
         self.problem = reference.problem
         self.config = reference.problem.config
-        self.plan = reference.problem.plan
+        self.plan = plan(reference.problem.config)
 
     def predict(self, flip: Flip) -> Prediction:
         sm = int(flip.space[4:])
