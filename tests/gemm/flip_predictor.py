@@ -13,6 +13,7 @@ import numpy as np
 from flip_reference import LANE, SMEM_BASE, Reference, Tile, writes
 from numpy.typing import NDArray
 
+from fp4ref import plan
 from fp4ref.errors import (
     HardwareFault,
     LaneQuarterViolation,
