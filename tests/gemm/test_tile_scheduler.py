@@ -56,7 +56,9 @@ def walk(
     def worker(warp: Warp, storage: SharedStorage) -> Any:
         yield from init_barriers(warp, storage)
         scheduler = storage.tile_scheduler(warp)
-        throttle = Producer(warp, storage.throttle, arrive_on_full(WARP_THREADS))
+        throttle = Producer(
+            warp, storage.ring("throttle"), arrive_on_full(WARP_THREADS)
+        )
         work = scheduler.initial_work()
         while work.valid:
             seen[warp.cta.ctaid, warp.index].append((work.m, work.n, work.l))
@@ -71,8 +73,8 @@ def walk(
             yield from scheduler_warp(
                 warp,
                 storage.tile_scheduler(warp),
-                Consumer(warp, storage.throttle, arrive_on_empty(WARP_THREADS)),
-                Producer(warp, storage.clc, committed_by_tma),
+                Consumer(warp, storage.ring("throttle"), arrive_on_empty(WARP_THREADS)),
+                Producer(warp, storage.ring("clc"), committed_by_tma),
                 storage.clc_responses,
             )
 
@@ -80,7 +82,7 @@ def walk(
         yield from init_barriers(warp, storage)
 
     def kernel(cta: Cta) -> list[Role]:
-        storage = SharedStorage.of(cta, config, params)
+        storage = SharedStorage.of(cta, plan(config), params)
         bodies = [worker, asker, worker, idle, worker, worker, worker, worker]
         return [lambda warp, body=body: body(warp, storage) for body in bodies]
 
@@ -177,7 +179,7 @@ def test_asking_again_after_a_failure_is_a_fault() -> None:
 
     def ask_on(warp: Warp, storage: SharedStorage) -> Any:
         yield from init_barriers(warp, storage)
-        producer = Producer(warp, storage.clc, committed_by_tma)
+        producer = Producer(warp, storage.ring("clc"), committed_by_tma)
         scheduler = storage.tile_scheduler(warp)
         for _ in range(2):
             yield from request_work(warp, producer, storage.clc_responses)
@@ -187,7 +189,7 @@ def test_asking_again_after_a_failure_is_a_fault() -> None:
         yield from init_barriers(warp, storage)
 
     def kernel(cta: Cta) -> list[Role]:
-        storage = SharedStorage.of(cta, config, params)
+        storage = SharedStorage.of(cta, plan(config), params)
         return [lambda w, b=b: b(w, storage) for b in [idle, ask_on, *[idle] * 6]]
 
     with pytest.raises(ClcFault, match="after a request that found no cluster left"):
