@@ -270,7 +270,7 @@ def functions_of_fp4ref() -> Iterator[Public]:
     yield from functions_that_multiply()
     yield from functions_that_make_operands()
     yield Public(
-        fp4ref.GemmConfig,
+        planned,
         {"tile_n": 128, "norm_constant": 1.0, "alpha": 1.0, "beta": 0.0},
         {
             **dict.fromkeys(("tile_n", "stages", "c_stages", "d_stages"), "whole"),
@@ -284,6 +284,14 @@ def functions_of_fp4ref() -> Iterator[Public]:
     )
 
 
+def planned(**asked: Any) -> fp4ref.Plan:
+    """Plan what is asked: a configuration by itself takes anything."""
+    return fp4ref.plan(fp4ref.GemmConfig(**asked))
+
+
+planned.__signature__ = inspect.signature(fp4ref.GemmConfig)  # type: ignore[attr-defined]
+
+
 def functions_that_multiply() -> Iterator[Public]:
     """Products and runs, and what is said about them."""
     two = {"a": (QA, "block_scaled"), "b": (QA, "block_scaled")}
@@ -292,6 +300,12 @@ def functions_that_multiply() -> Iterator[Public]:
     accumulators = {"accumulators": (np.zeros((2, 2), np.float32), "float32")}
     yield _public(oracle.bound, two | accumulators)
     optional = {"c": (None,), "bias": (None,), "config": (None,)}
+    yield Public(
+        fp4ref.plan,
+        {"config": fp4ref.GemmConfig()},
+        {"config": "config"},
+        {"config": (None,)},
+    )
     config = fp4ref.GemmConfig(c_format="f32", beta=1.0, bias=True)
     good = {
         **{"a": QA, "b": QA, "config": config},
@@ -401,7 +415,8 @@ def fp4ref_fault() -> Exception:
 
 
 RESULTS = {
-    *("Comparison", "Run", "Trace", "ScaleFormat", "doctor", "oracle"),
+    *("Comparison", "Plan", "Run", "Trace", "ScaleFormat", "doctor", "oracle"),
+    "GemmConfig",  # it only asks; `planned` stands for it
     *("ElementFormat", "Operand", "SwizzleMode", "TmemScalePosition", "Player"),
 }
 """What a function gives back, what takes no argument, and enumerations."""

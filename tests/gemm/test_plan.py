@@ -9,6 +9,7 @@ import re
 from dataclasses import fields, replace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from fp4ref import GemmConfig, ScaleFormat, plan
@@ -73,7 +74,7 @@ def test_memory_and_columns_are_refused_together() -> None:
     names = [
         rule.name for rule, _ in broken(GemmConfig(accumulator_stages=4, d_stages=30))
     ]
-    assert names == ["accumulators fit in TMEM", "the epilogue leaves room"]
+    assert names == ["accumulators and scales fit in TMEM", "the epilogue leaves room"]
 
 
 def test_every_rule_has_a_name_a_source_and_fields() -> None:
@@ -89,6 +90,7 @@ ODD: list[Any] = [
     *(None, True, 0, 1, 2, 3, 4, 64, 128, 256, -1, 2**40, 10**5000, 1.5, -0.0, 1e300),
     *(float("nan"), float("inf"), 1e-60, "", "f32", "bf16", "clc", "n", b"x", [], {}),
     *([1], (2,), object(), ScaleFormat.UE8M0, ScaleFormat.UE4M3, "nvfp4", 1j, {1: 2}),
+    *(np.arange(3), np.float32(2), np.int64(2), np.bool_(True)),
 ]
 
 

@@ -7,6 +7,7 @@ and `why` is how a value says its reason.
 
 from __future__ import annotations
 
+from fp4ref.arguments import require_instance
 from fp4ref.gemm.config import GemmConfig
 from fp4ref.gemm.plan.rules import check
 from fp4ref.gemm.plan.values import Plan
@@ -23,10 +24,13 @@ def plan(config: GemmConfig | None = None) -> Plan:
 
     Raises
     ------
+    InputError
+        `config` is something else.
     ConfigError
         The machine cannot run it; the message has every rule that is broken.
     """
     config = GemmConfig() if config is None else config
+    require_instance(config, "config", GemmConfig, "For example GemmConfig(stages=3)")
     check(config)
     return Plan(config)
 

@@ -163,22 +163,32 @@ def _beta(p: Plan) -> str | None:
 _TMEM = "PTX: tcgen05.alloc, 512 columns"
 
 
-@rule("accumulators fit in TMEM", _TMEM, "accumulator_stages", "tile_n")
+_ACCUMULATORS = "accumulators fit in TMEM"
+
+
+@rule(_ACCUMULATORS, _TMEM, "accumulator_stages", "tile_n")
 def _accumulators(p: Plan) -> str | None:
     stages, n = p.config.accumulator_stages, p.config.tile_n
-    if stages * n > COLUMNS:
-        return (
-            f"accumulator_stages={stages}: accumulators of tile_n={n} columns need "
-            f"more than the {COLUMNS} TMEM columns. Use fewer"
-        )
-    end = stages * n
-    if p.config.scale_buffers in (1, 2) and (end := p.tmem.end) > COLUMNS:
-        return (
-            f"accumulator_stages={stages} of tile_n={n} columns and scale_buffers="
-            f"{p.config.scale_buffers} need {end} TMEM columns of {COLUMNS}. Use "
-            "fewer accumulator stages"
-        )
-    return None
+    if stages * n <= COLUMNS:
+        return None
+    return (
+        f"accumulator_stages={stages}: accumulators of tile_n={n} columns need "
+        f"more than the {COLUMNS} TMEM columns. Use fewer"
+    )
+
+
+_COLUMNS = ("accumulator_stages", "tile_n", "scale_buffers")
+
+
+@rule("accumulators and scales fit in TMEM", _TMEM, *_COLUMNS, _ACCUMULATORS)
+def _columns(p: Plan) -> str | None:
+    if p.tmem.end <= COLUMNS:
+        return None
+    return (
+        f"accumulator_stages={p.config.accumulator_stages} of tile_n={p.tile_n} "
+        f"columns and scale_buffers={p.config.scale_buffers} need {p.tmem.end} TMEM "
+        f"columns of {COLUMNS}. Use fewer accumulator stages"
+    )
 
 
 _EPILOGUE = ("c_stages", "d_stages", "c_format", "d_format", "tile_n")
