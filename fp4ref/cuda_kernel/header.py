@@ -17,6 +17,7 @@ from fp4ref.gemm.plan import Plan, plan
 from fp4ref.gemm.plan.rings import Arrivals, RingSpec
 from fp4ref.hardware.shared_memory import BASE as SMEM_BASE
 from fp4ref.hardware.shared_memory import NBYTES as SMEM_NBYTES
+from fp4ref.hardware.tmem import COLUMNS
 from fp4ref.numerics import ScaleFormat
 
 PLAN = "kernel/gemm/plan.cuh"
@@ -118,7 +119,8 @@ def _maps(p: Plan) -> Iterator[str]:
     yield _number("SFB", p.tmem.sfb[0])
     columns = (p.tmem.end - p.tmem.sfa[0]) // p.config.scale_buffers
     yield f"{_number('BUFFER', columns)}  // columns of one scale buffer"
-    yield 'static_assert(SFA + SCALE_BUFFERS * BUFFER <= 512, "TMEM has 512 columns");'
+    needed = f"SFA + SCALE_BUFFERS * BUFFER <= {COLUMNS}"
+    yield f'static_assert({needed}, "TMEM has {COLUMNS} columns");'
     yield "}  // namespace tmem_map"
     yield ""
 

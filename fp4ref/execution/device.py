@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fp4ref.cuda_kernel.on_device import launch_device
 from fp4ref.errors import InputError
 from fp4ref.gemm.problem import GemmProblem
 
@@ -20,4 +19,7 @@ class Device:
         """Launch the kernel on the first GPU."""
         if tiles is not None:
             raise InputError("backend 'device' runs the whole grid; leave out tiles")
+        # Here, for the reason that `fp4ref.execution.ptx` gives.
+        from fp4ref.cuda_kernel.on_device import launch_device
+
         return f"nvfp4_gemm, {launch_device(problem)}"

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from fp4ref.numerics import ScaleFormat
+from fp4ref.tensors.block_format import NVFP4_VEC_SIZE
 
 TILE_M = 128
 TILE_K = 256
-SF_VEC_SIZE = 16
+SF_VEC_SIZE = NVFP4_VEC_SIZE
 SUBTILE_N = 32
 """Columns of D that the epilogue handles at a time."""
 

@@ -121,7 +121,7 @@ def multiply_k_tile(
         with warp.frame("6.6.4"):
             yield from copy_scales(mma, stage.index, count)
         tmem_map = plan.tmem
-        buffer = count % plan.config.scale_buffers
+        buffer = count % plan.scale_buffers
         d = mma.taddr + tmem_map.accumulators[accumulator.index]
         shift = sfb_column_shift(plan.tile_n, work.n)
         a_desc = operand_descriptor(storage.address("a", stage.index))
@@ -157,13 +157,13 @@ def copy_scales(mma: Mma, stage: int, count: int) -> Generator[Blocked, None, No
     that stage's empty barrier. With one buffer (CUTLASS's way) nothing is waited for.
     """
     warp, storage, plan = mma.warp, mma.storage, mma.storage.plan
-    before = count - plan.config.scale_buffers
-    if plan.config.scale_buffers > 1 and before >= 0:
+    before = count - plan.scale_buffers
+    if plan.scale_buffers > 1 and before >= 0:
         round_of_ring, index = divmod(before, plan.mainloop_stages)
         yield from mbarrier.try_wait(
             warp, storage.ring("mainloop").empty[index], round_of_ring & 1
         )
-    buffer = count % plan.config.scale_buffers
+    buffer = count % plan.scale_buffers
     for columns, source, base in (
         (SF_COLUMNS, storage.address("sfa", stage), plan.tmem.sfa[buffer]),
         (plan.sfb_columns, storage.address("sfb", stage), plan.tmem.sfb[buffer]),

@@ -253,6 +253,14 @@ def test_what_does_not_fit_is_refused_with_the_rule(
     assert isinstance(caught.value, InputError)
 
 
+@pytest.mark.parametrize("field", ["stages", "c_stages", "clc_stages"])
+def test_a_count_beyond_any_memory_is_refused_in_words(field: str) -> None:
+    for value, shown in ((10**20, "1" + "0" * 20), (10**5000, "(int, too long)")):
+        with pytest.raises(ConfigError) as caught:
+            plan(GemmConfig(**{field: value}))
+        assert str(caught.value) == f"{field}={shown}: far more than any memory holds"
+
+
 def test_every_field_is_kept_as_given() -> None:
     config = GemmConfig(tile_n=64, stages=3, alpha=2, beta=0.5, c_format="f16")
     assert astuple(config)[0] == 64

@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from fp4ref.gemm.config import GemmConfig
 from fp4ref.gemm.plan.warps import EPILOGUE_THREADS, WARP_THREADS, WarpRole
 
-BARRIER_NBYTES = 8
-
 
 @dataclass(frozen=True, slots=True)
 class Arrivals:

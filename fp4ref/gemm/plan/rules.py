@@ -75,6 +75,17 @@ def _shown(value: object) -> str:
     return text if 0 < len(text) <= 60 else f"({type(value).__name__}, too long)"
 
 
+def _is_count(value: object) -> bool:
+    """Whether `value` is an integer that arithmetic and messages can bear."""
+    return type(value) is int and abs(value) < _MOST
+
+
+def _no_count(field: str, value: object) -> str:
+    if type(value) is int and value >= _MOST:
+        return f"{field}={_shown(value)}: far more than any memory holds"
+    return f"{field}={_shown(value)}: an integer of at least 1"
+
+
 def _one_of(field: str, *legal: object, gap: str = "") -> None:
     """Register that `field` is one of these, type and value."""
 
@@ -93,9 +104,7 @@ def _count(field: str) -> None:
     @rule(f"{field} is a count", THIS_KERNEL, field)
     def check(p: Plan) -> str | None:
         value = getattr(p.config, field)
-        if type(value) is int and 1 <= value < _MOST:
-            return None
-        return f"{field}={_shown(value)}: an integer of at least 1"
+        return None if _is_count(value) and value >= 1 else _no_count(field, value)
 
 
 def _finite(field: str) -> None:
@@ -141,9 +150,7 @@ def _sfd_format(p: Plan) -> str | None:
 @rule("stages is a count, or None", THIS_KERNEL, "stages")
 def _stages(p: Plan) -> str | None:
     stages = p.config.stages
-    if stages is None or (type(stages) is int and abs(stages) < _MOST):
-        return None
-    return f"stages={_shown(p.config.stages)}: an integer of at least 1"
+    return None if stages is None or _is_count(stages) else _no_count("stages", stages)
 
 
 @rule("the norm constant is positive", "CUTLASS sm100_visitor_store", "norm_constant")

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from fp4ref.gemm.plan.rings import BARRIER_NBYTES, RingSpec
+from fp4ref.gemm.plan.rings import RingSpec
+from fp4ref.hardware.mbarrier_unit import NBYTES as BARRIER_NBYTES
 
 
 @dataclass(frozen=True, slots=True)

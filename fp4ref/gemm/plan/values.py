@@ -180,6 +180,11 @@ class Plan:
             return 0
         return TILE_M * SUBTILE_N * self.c_type.bits // 8
 
+    @deduced("asked: {value} sets of scale columns", "PTX: order of tcgen05.cp and mma")
+    def scale_buffers(self) -> int:
+        """Sets of scale columns in TMEM."""
+        return self.config.scale_buffers
+
     @deduced("128 x 32 elements of {c.d_format}", _BUILDER)
     def d_subtile_nbytes(self) -> int:
         """One D stage."""
@@ -268,8 +273,9 @@ class Plan:
         """The table of buffers; 128-byte swizzle repeats after 1,024 bytes."""
         config, stages = self.config, self.mainloop_stages
         of_c, of_d = self.c_subtile_nbytes, self.d_subtile_nbytes
+        answer = RESPONSE_NBYTES
         return (
-            Buffer("clc_response", "clc_response", config.clc_stages, 16, 16),
+            Buffer("clc_response", "clc_response", config.clc_stages, answer, answer),
             Buffer("tmem_pointer", "tmem_pointer", 1, 4, 8, numbered=False),
             Buffer("d_subtile", "D", config.d_stages, of_d, 1024),
             Buffer("c_subtile", "C", config.c_stages, of_c, 1024, self.loads_c),
