@@ -49,6 +49,11 @@ _CARVEOUT = "CUTLASS sm100_pipeline_carveout.inl"
 _KERNEL = "CUTLASS sm100_gemm_tma_warpspecialized.hpp"
 _SCALES = "PTX: tcgen05.mma block scaling; CUTLASS sm100_blockscaled_layout.hpp"
 
+_ONE_SCALE = (
+    "one byte for each of {{p.{}}} rows "
+    f"and {SF_VEC_SIZE} of {{{{p.tile_k}}}} elements"
+)
+
 
 class Plan:
     """What follows from a configuration.
@@ -73,7 +78,9 @@ class Plan:
 
     # -- the tile ------------------------------------------------------------------
 
-    @deduced("asked: {value} columns; rows are 128 and K is 256", _BUILDER)
+    @deduced(
+        "asked: {value} columns; rows are {p.tile_m} and K is {p.tile_k}", _BUILDER
+    )
     def tile_n(self) -> int:
         """Columns of the CTA tile."""
         return self.config.tile_n
@@ -97,7 +104,9 @@ class Plan:
         """Mainloop iterations of a tile. Frame 2.3."""
         return -(-k // self.tile_k)
 
-    @deduced("columns of D in pieces of 32: {p.tile_n} / 32", _BUILDER)
+    @deduced(
+        f"columns of D in pieces of {SUBTILE_N}: {{p.tile_n}} / {SUBTILE_N}", _BUILDER
+    )
     def subtiles(self) -> int:
         """Epilogue subtiles of a tile."""
         return self.tile_n // SUBTILE_N
@@ -119,22 +128,22 @@ class Plan:
 
     # -- a mainloop stage ----------------------------------------------------------
 
-    @deduced("128 x 256 elements of 4 bits", _BUILDER)
+    @deduced("{p.tile_m} x {p.tile_k} elements of 4 bits", _BUILDER)
     def a_nbytes(self) -> int:
         """A of one stage, packed E2M1."""
         return TILE_M * TILE_K // 2
 
-    @deduced("{p.tile_n} x 256 elements of 4 bits", _BUILDER)
+    @deduced("{p.tile_n} x {p.tile_k} elements of 4 bits", _BUILDER)
     def b_nbytes(self) -> int:
         """B of one stage, packed E2M1."""
         return self.tile_n * TILE_K // 2
 
-    @deduced("one byte for each of 128 rows and 16 of 256 elements", _SCALES)
+    @deduced(_ONE_SCALE.format("tile_m"), _SCALES)
     def sfa_nbytes(self) -> int:
         """SFA of one stage."""
         return TILE_M * TILE_K // SF_VEC_SIZE
 
-    @deduced("one byte for each of {p.sf_rows_b} rows and 16 of 256 elements", _SCALES)
+    @deduced(_ONE_SCALE.format("sf_rows_b"), _SCALES)
     def sfb_nbytes(self) -> int:
         """SFB of one stage."""
         return self.sf_rows_b * TILE_K // SF_VEC_SIZE
@@ -149,7 +158,8 @@ class Plan:
         return self.a_nbytes + self.b_nbytes + self.sfa_nbytes + self.sfb_nbytes
 
     @deduced(
-        "{p.stage_tx_bytes:,} of data and 128 for two barriers, as 4.2.2 rounds them",
+        "{p.stage_tx_bytes:,} of data and "
+        f"{STAGE_BARRIER_NBYTES} for two barriers, as 4.2.2 rounds them",
         _BUILDER,
     )
     def stage_nbytes(self) -> int:
@@ -173,7 +183,7 @@ class Plan:
         """TMA element type of D."""
         return _DATA_TYPE[self.config.d_format]
 
-    @deduced("128 x 32 elements of {c.c_format}", _BUILDER)
+    @deduced(f"{{p.tile_m}} x {SUBTILE_N} elements of {{c.c_format}}", _BUILDER)
     def c_subtile_nbytes(self) -> int:
         """One C stage."""
         if self.config.c_format is None:
@@ -185,17 +195,21 @@ class Plan:
         """Sets of scale columns in TMEM."""
         return self.config.scale_buffers
 
-    @deduced("128 x 32 elements of {c.d_format}", _BUILDER)
+    @deduced(f"{{p.tile_m}} x {SUBTILE_N} elements of {{c.d_format}}", _BUILDER)
     def d_subtile_nbytes(self) -> int:
         """One D stage."""
         return TILE_M * SUBTILE_N * self.d_type.bits // 8
 
-    @deduced("a row of 32 elements is as long as the swizzle's span", _BUILDER)
+    @deduced(
+        f"a row of {SUBTILE_N} elements is as long as the swizzle's span", _BUILDER
+    )
     def c_swizzle(self) -> SwizzleMode:
         """Swizzle of a C subtile in shared memory."""
         return subtile_swizzle(self.c_type)
 
-    @deduced("a row of 32 elements is as long as the swizzle's span", _BUILDER)
+    @deduced(
+        f"a row of {SUBTILE_N} elements is as long as the swizzle's span", _BUILDER
+    )
     def d_swizzle(self) -> SwizzleMode:
         """Swizzle of a D subtile in shared memory."""
         return subtile_swizzle(self.d_type)
@@ -213,7 +227,8 @@ class Plan:
     # -- how many stages -----------------------------------------------------------
 
     @deduced(
-        "232,448 - 160 - {p.epilogue_nbytes:,} of epilogue; {p.stage_nbytes:,} a "
+        f"{SMEM_NBYTES:,} - {CARVEOUT_NBYTES} - "
+        "{p.epilogue_nbytes:,} of epilogue; {p.stage_nbytes:,} a "
         "stage: {value}",
         _CARVEOUT,
     )
