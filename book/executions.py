@@ -14,11 +14,12 @@ EXECUTIONS = (
 
 MACHINE = "fp4ref/hardware: TMA, mbarriers, TMEM, tcgen05, CLC, several SMs"
 TRACE = "fp4ref/trace: what every unit did, and memory at any step"
+VALUES = "D: what the card wrote, no trace"
 COMPARE = "fp4ref/evidence: the first byte that differs, in matrix coordinates"
 
 
 def picture() -> str:
-    """Three columns that end in one trace and one comparison."""
+    """Three columns: two traces that can be compared, and the values of a card."""
     parts = []
     for i, (name, runs, words, _) in enumerate(EXECUTIONS):
         x = 10 + 230 * i
@@ -27,9 +28,10 @@ def picture() -> str:
     parts.append(box(10, 108, 450, 50, _two_lines(MACHINE), "machine"))
     parts.append(box(470, 108, 220, 50, ["the GPU", "with tcgen05"], "machine"))
     parts += [arrow_down(x, 158, 182) for x in (235, 580)]
-    parts.append(box(10, 182, 680, 44, _two_lines(TRACE), "result"))
-    parts.append(arrow_down(350, 226, 250))
-    parts.append(box(10, 250, 680, 44, _two_lines(COMPARE), "result"))
+    parts.append(box(10, 182, 450, 44, _two_lines(TRACE), "result"))
+    parts.append(box(470, 182, 220, 44, _two_lines(VALUES), "result"))
+    parts.append(arrow_down(235, 226, 250))
+    parts.append(box(10, 250, 450, 44, _two_lines(COMPARE), "result"))
     return svg(304, alt(), parts)
 
 
@@ -38,8 +40,8 @@ def alt() -> str:
     names = [f"{name} ({runs})" for name, runs, _, _ in EXECUTIONS]
     return (
         f"Three executions of one kernel, {', '.join(names)}: the first two run on "
-        "fp4ref/hardware, the third on a GPU. Each leaves a trace, and any two traces "
-        "can be compared."
+        "fp4ref/hardware and leave traces, of which any two can be compared; the third "
+        "runs on a GPU and leaves D."
     )
 
 
@@ -48,7 +50,7 @@ def page() -> str:
     lines = [row("execution", "what runs", "on"), row("---", "---", "---")]
     for name, runs, words, machine in EXECUTIONS:
         lines.append(row(f'`backend="{name}"`', f"{runs}: {words}", machine))
-    after = [f"- {plain(text)}" for text in (MACHINE, TRACE, COMPARE)]
+    after = [f"- {plain(text)}" for text in (MACHINE, TRACE, VALUES, COMPARE)]
     return "\n".join([figure("executions.svg", alt()), "", *lines, "", *after]) + "\n"
 
 
