@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 from fp4ref.gemm.config import TILE_K
 from fp4ref.hardware.smem import SmemDescriptor
 from fp4ref.hardware.tcgen05 import CP_NBYTES, MMA_K
@@ -19,6 +21,7 @@ SF_BLOCK_STEP = CP_NBYTES >> 4
 """Added to a scale descriptor for each K=64 block: 512 bytes."""
 
 
+@cache
 def operand_descriptor(address: int) -> int:
     """Matrix descriptor of an A or B stage: K-major, 128-byte swizzle.
 
@@ -27,6 +30,7 @@ def operand_descriptor(address: int) -> int:
     return SmemDescriptor(address, 16, 1024, SwizzleMode.B128).encode()
 
 
+@cache
 def scale_descriptor(address: int) -> int:
     """Matrix descriptor of a scale atom for ``tcgen05.cp``: rows of 16 bytes."""
     return SmemDescriptor(address, 16, 128, SwizzleMode.NONE).encode()

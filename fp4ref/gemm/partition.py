@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from fp4ref.gemm.config import SF_VEC_SIZE, SUBTILE_N, TILE_K, TILE_M
 from fp4ref.gemm.plan.values import subtile_swizzle
-from fp4ref.gemm.tile_scheduler import TileGrid, WorkTile
+from fp4ref.gemm.tile_grid import TileGrid, WorkTile
 from fp4ref.hardware.tensor_map import DataType, TensorMap
 from fp4ref.layout import Layout, SwizzleMode, local_tile, sf_nbytes, sf_offset
 from fp4ref.numerics import ScaleFormat

@@ -91,6 +91,10 @@ class PipelineState:
     phase: int = 0
     count: int = 0
 
+    def facts(self) -> dict[str, int]:
+        """Index, phase and count by name, for a trace."""
+        return {"index": self.index, "phase": self.phase, "count": self.count}
+
     def advance(self, stages: int) -> None:
         """Go to the next stage; the phase flips when the ring wraps."""
         self.count += 1
@@ -172,9 +176,7 @@ class _Side:
                 "pipeline.advance",
                 ring=self.ring.name,
                 role=self.role,
-                index=self.state.index,
-                phase=self.state.phase,
-                count=self.state.count,
+                **self.state.facts(),
             )
         return stage
 

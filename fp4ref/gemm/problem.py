@@ -24,7 +24,7 @@ from fp4ref.gemm.partition import (
     scale_map,
 )
 from fp4ref.gemm.plan import Plan, plan
-from fp4ref.gemm.tile_scheduler import TileGrid
+from fp4ref.gemm.tile_grid import TileGrid
 from fp4ref.hardware.machine import Machine
 from fp4ref.layout import sf_nbytes
 from fp4ref.numerics import unpack_e2m1

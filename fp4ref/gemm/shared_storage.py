@@ -14,11 +14,6 @@ from fp4ref.gemm.partition import GemmParams
 from fp4ref.gemm.pipeline import Ring
 from fp4ref.gemm.plan import Plan
 from fp4ref.gemm.plan.warps import CTA_THREADS, NamedBarrierId
-from fp4ref.gemm.tile_scheduler import (
-    ClcTileScheduler,
-    StaticTileScheduler,
-    TileScheduler,
-)
 from fp4ref.hardware import mbarrier, named_barrier
 from fp4ref.hardware.sm import Blocked, Cta, Warp
 
@@ -54,19 +49,6 @@ class SharedStorage:
         """Shared address of a stage of a buffer."""
         at = self.base + self.plan.smem[buffer]
         return at + stage * self.plan.buffer(buffer).nbytes
-
-    def tile_scheduler(self, warp: Warp) -> TileScheduler:
-        """Return the warp's own view of the tile scheduler."""
-        grid = self.params.grid
-        if self.plan.config.scheduler == "static":
-            return StaticTileScheduler(warp, grid)
-        return ClcTileScheduler(warp, grid, self.ring("clc"), self.clc_responses)
-
-    @property
-    def clc_responses(self) -> tuple[int, ...]:
-        """Shared addresses of the CLC answers."""
-        stages = self.plan.buffer("clc_response").stages
-        return tuple(self.address("clc_response", i) for i in range(stages))
 
 
 def init_barriers(warp: Warp, storage: SharedStorage) -> Generator[Blocked, None, None]:

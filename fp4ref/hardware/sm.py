@@ -7,9 +7,11 @@ drives the same `Warp` object, instruction by instruction.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from functools import wraps
+from inspect import isgeneratorfunction
 from types import TracebackType
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar, cast
 
 from fp4ref.errors import ClusterFault
 from fp4ref.hardware.cta_barriers import NamedBarriers
@@ -196,6 +198,35 @@ class Warp:
     def note(self, operation: str, **facts: Any) -> None:
         """State a fact that is no hardware operation: loop counts, pipeline states."""
         self.record(operation, facts, kind="note")
+
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def frame(*ids: str) -> Callable[[F], F]:
+    """Label all events of a function, or of a generator, with frame ids.
+
+    Its first argument is the warp, or an object that has it as ``warp``.
+    """
+
+    def label(function: F) -> F:
+        if isgeneratorfunction(function):
+
+            @wraps(function)
+            def steps(first: Any, *rest: Any, **named: Any) -> Iterator[Any]:
+                with getattr(first, "warp", first).frame(*ids):
+                    return (yield from function(first, *rest, **named))
+
+            return cast("F", steps)
+
+        @wraps(function)
+        def call(first: Any, *rest: Any, **named: Any) -> Any:
+            with getattr(first, "warp", first).frame(*ids):
+                return function(first, *rest, **named)
+
+        return cast("F", call)
+
+    return label
 
 
 class _FrameScope:

@@ -1,0 +1,1 @@
+"""epilogue: an accumulator becomes a tile of D: load, visit the formula, store."""

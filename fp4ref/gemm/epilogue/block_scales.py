@@ -1,0 +1,58 @@
+"""block_scales: D as E2M1 with block scales SFD."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from fp4ref.gemm.epilogue.epilogue_state import Epilogue
+from fp4ref.gemm.fusion.node import F32
+from fp4ref.gemm.partition import ATOM_K, sfd_address
+from fp4ref.gemm.tile_grid import WorkTile
+from fp4ref.hardware import gmem
+from fp4ref.hardware.sm import frame
+from fp4ref.numerics import ScaleFormat, pack_e2m1, quantize_blocks
+from fp4ref.trace import Bytes
+
+
+@dataclass(frozen=True, repr=False)
+class BlockScaleFactorRowStore:
+    """CUTLASS's ``Sm100BlockScaleFactorRowStore``."""
+
+    scale_format: ScaleFormat
+    norm_constant: float
+
+    def write(self, e: Epilogue, work: WorkTile, subtile: int, z: F32) -> Bytes:
+        """Store SFD; return the bytes of 32 rows: (32, 16). Frame 7.7."""
+        codes, scales = quantize_blocks(  # (32, 32) and (32, 2)
+            z,
+            norm=self.norm_constant,
+            scale_format=self.scale_format,
+            vec_size=e.storage.plan.sf_vec_size,
+        )
+        store_scales(e, work, subtile, scales)
+        return pack_e2m1(codes)
+
+    def __repr__(self) -> str:
+        """Return the C++ type: the norm constant by its bits."""
+        bits = np.float32(self.norm_constant).view(np.uint32)
+        name = type(self).__name__
+        return f"{name}<{self.scale_format.name}, 0x{bits:08x}>"
+
+
+@frame("7.7")
+def store_scales(e: Epilogue, work: WorkTile, subtile: int, scales: Bytes) -> None:
+    """Write two SFD bytes for each row, in the 128x4 layout. Frame 7.7.
+
+    Rows beyond M are written too: the buffer is padded to whole atoms, and its padding
+    must be 0.
+    """
+    params, vec_size = e.params, e.storage.plan.sf_vec_size
+    column = e.columns(work, subtile).start // vec_size
+    if column * vec_size // ATOM_K >= -(-params.n // ATOM_K):
+        return
+    rows = e.rows(work)
+    first = sfd_address(params, rows.start, column, work.l)
+    addresses = first + 16 * np.arange(len(rows), dtype=np.int64)
+    gmem.st(e.warp, addresses, scales)

@@ -1,0 +1,64 @@
+"""Part 7. epilogue_state: what one warp of the epilogue holds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fp4ref.gemm.params import GemmParams
+from fp4ref.gemm.pipeline import Consumer
+from fp4ref.gemm.plan.warps import EPILOGUE_WARPS, WARP_THREADS, WarpRole
+from fp4ref.gemm.shared_storage import SharedStorage
+from fp4ref.gemm.tile_grid import WorkTile
+from fp4ref.hardware.sm import Warp
+
+
+@dataclass(slots=True)
+class Epilogue:
+    """One epilogue warp's registers.
+
+    Attributes
+    ----------
+    d_stage
+        Of D's stages, for the next subtile.
+    """
+
+    warp: Warp
+    storage: SharedStorage
+    taddr: int
+    accumulator: Consumer
+    c: Consumer
+    d_stage: int = 0
+
+    @property
+    def lane(self) -> int:
+        """First TMEM lane, and first row of the tile, that this warp owns."""
+        return WARP_THREADS * (self.warp.index % EPILOGUE_WARPS)
+
+    @property
+    def issues_stores(self) -> bool:
+        """Whether this is the warp that talks to TMA."""
+        return self.warp.index == WarpRole.EPILOGUE.value
+
+    @property
+    def params(self) -> GemmParams:
+        """What the launch passes."""
+        return self.storage.params
+
+    def c_rows(self, stage: int) -> int:
+        """Shared address of this warp's rows of a C stage."""
+        plan = self.storage.plan
+        return (
+            self.storage.address("c_subtile", stage)
+            + self.lane * plan.c_subtile_nbytes // plan.tile_m
+        )
+
+    def rows(self, work: WorkTile) -> range:
+        """Rows of D that this warp finishes; the last ones may lie outside."""
+        first = work.m * self.storage.plan.tile_m + self.lane
+        return range(first, first + WARP_THREADS)
+
+    def columns(self, work: WorkTile, subtile: int) -> range:
+        """Columns of D in a subtile; the last ones may lie outside."""
+        plan = self.storage.plan
+        first = work.n * plan.tile_n + subtile * plan.subtile_n
+        return range(first, first + plan.subtile_n)

@@ -1,0 +1,48 @@
+"""src_fetch: C, from the stages that the epilogue load warp fills."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass
+
+from fp4ref.gemm.fusion.node import F32, EpilogueWarp, Node, Visit
+from fp4ref.hardware import smem
+from fp4ref.hardware.sm import Blocked
+from fp4ref.layout import SwizzleMode, swizzled_offsets
+from fp4ref.numerics.elements import ELEMENTS
+
+
+@dataclass(frozen=True, repr=False)
+class SrcFetch(Node):
+    """CUTLASS's ``Sm90SrcFetch``.
+
+    Parameters
+    ----------
+    element
+        Name of C's format.
+    """
+
+    element: str
+
+    def previsit(
+        self, e: EpilogueWarp, columns: range
+    ) -> Generator[Blocked, None, F32 | None]:
+        """Read this warp's rows of the next C subtile: (32, 32)."""
+        element = ELEMENTS[self.element]
+        row_nbytes = len(columns) * element.bits // 8
+        with (yield from e.c.wait()) as stage:
+            nbytes = e.warp.threads * row_nbytes
+            block = smem.ld(e.warp, e.c_rows(stage.index), nbytes)
+            # The next load of C overwrites the stage through the async proxy.
+            smem.fence_proxy_async(e.warp)
+        swizzle = SwizzleMode.of_span(row_nbytes)
+        rows = block[swizzled_offsets(swizzle, e.warp.threads, row_nbytes)]
+        return element.decode(rows.view(element.code_dtype))
+
+    def visit(self, v: Visit, *inputs: F32) -> F32:
+        """Return what was read."""
+        return v.loaded[self]
+
+    def __repr__(self) -> str:
+        """Return the C++ type."""
+        return f"SrcFetch<{self.element.upper()}>"

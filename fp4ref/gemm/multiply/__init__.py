@@ -1,0 +1,1 @@
+"""multiply: how a stage becomes products: the copies of its scales, and the MMAs."""

@@ -1,0 +1,60 @@
+"""Part 6. one_sm: the MMA of one SM, 128 rows of D."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fp4ref.gemm.descriptors import K_BLOCK_STEP, SF_COLUMNS, operand_descriptor
+from fp4ref.gemm.multiply.scale_copies import ScaleColumns
+from fp4ref.gemm.pipeline import Stage
+from fp4ref.gemm.shared_storage import SharedStorage
+from fp4ref.gemm.tile_grid import WorkTile
+from fp4ref.hardware import tcgen05
+from fp4ref.hardware.sm import Warp
+from fp4ref.layout import sfb_column_shift
+
+
+@dataclass(frozen=True, slots=True)
+class OneSm:
+    """``tcgen05.mma`` with ``cta_group::1``."""
+
+    warp: Warp
+    storage: SharedStorage
+    taddr: int
+
+    @property
+    def k_blocks(self) -> range:
+        """MMAs of a k-tile, by number."""
+        return range(self.storage.plan.k_blocks)
+
+    def issue(
+        self,
+        accumulator: Stage,
+        stage: Stage,
+        scales: ScaleColumns,
+        work: WorkTile,
+        k_block: int,
+        accumulate: bool,
+    ) -> None:
+        """Issue one MMA of K = 64. Frames 6.6.6 to 6.6.12.
+
+        The kernel has the descriptors of every stage in constant memory; here they are
+        built where they are used.
+        """
+        plan, address = self.storage.plan, self.storage.address
+        shift = sfb_column_shift(plan.tile_n, work.n)
+        labels = ["6.6.6", "6.6.9", "6.6.10", *(["6.6.12"] * (k_block > 0))]
+        with self.warp.frame(*labels):
+            tcgen05.mma(
+                self.warp,
+                self.taddr + plan.tmem.accumulators[accumulator.index],
+                operand_descriptor(address("a", stage.index)) + k_block * K_BLOCK_STEP,
+                operand_descriptor(address("b", stage.index)) + k_block * K_BLOCK_STEP,
+                plan.idesc(self.storage.params.scale_format),
+                scales.sfa + k_block * SF_COLUMNS,
+                scales.sfb + k_block * plan.sfb_columns + shift,
+                accumulate,
+            )
+        if not accumulate:
+            with self.warp.frame("6.6.11"):
+                self.warp.note("accumulate", value="one", stage=accumulator.index)

@@ -1,0 +1,70 @@
+"""Part 6. scale_copies: the scales of a stage, from shared memory to TMEM."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import NamedTuple
+
+from fp4ref.gemm.descriptors import SF_BLOCK_STEP, SF_COLUMNS, scale_descriptor
+from fp4ref.gemm.pipeline import PipelineState
+from fp4ref.gemm.shared_storage import SharedStorage
+from fp4ref.hardware import mbarrier, tcgen05
+from fp4ref.hardware.sm import Blocked, Warp, frame
+
+
+class ScaleColumns(NamedTuple):
+    """TMEM addresses of one scale buffer."""
+
+    sfa: int
+    sfb: int
+
+
+class ScaleCopies:
+    """The copies of one CTA, and which buffer comes next.
+
+    Attributes
+    ----------
+    buffer
+        Of scales, for the next k-tile.
+    reused
+        The stage whose commit frees that buffer: `scale_buffers` k-tiles ago. Before
+        the first k-tile these are the last stages of a round that never was.
+    """
+
+    def __init__(self, warp: Warp, storage: SharedStorage, taddr: int) -> None:
+        self.warp, self.storage, self.taddr = warp, storage, taddr
+        self.buffer = 0
+        plan = storage.plan
+        self.reused = PipelineState(plan.mainloop_stages - plan.scale_buffers, 1)
+
+    @frame("6.6.4")
+    def copy(self, stage: int) -> Generator[Blocked, None, ScaleColumns]:
+        """Copy SFA and SFB of one stage into a scale buffer. Frame 6.6.4.
+
+        The buffer's last MMAs must be complete: PTX orders no copy after an earlier
+        MMA. Their commit is the one that gave back the stage of that k-tile, so this
+        waits on that stage's empty barrier. With one buffer (CUTLASS's way) nothing is
+        waited for.
+        """
+        plan, address = self.storage.plan, self.storage.address
+        if plan.scale_buffers > 1:
+            # CUDA asks in the round that never was too: parity 1 passes at once.
+            if self.reused.count >= plan.scale_buffers:
+                empty = self.storage.ring("mainloop").empty[self.reused.index]
+                yield from mbarrier.try_wait(self.warp, empty, self.reused.phase)
+            self.reused.advance(plan.mainloop_stages)
+        columns = ScaleColumns(
+            self.taddr + plan.tmem.sfa[self.buffer],
+            self.taddr + plan.tmem.sfb[self.buffer],
+        )
+        self._copy(columns.sfa, SF_COLUMNS, address("sfa", stage))
+        self._copy(columns.sfb, plan.sfb_columns, address("sfb", stage))
+        self.buffer = (self.buffer + 1) % plan.scale_buffers
+        return columns
+
+    def _copy(self, to: int, columns: int, source: int) -> None:
+        """Copy the atoms of one operand: 128 rows and 4 scales each."""
+        descriptor = scale_descriptor(source)
+        for k_block in range(self.storage.plan.k_blocks):
+            at = to + k_block * columns
+            tcgen05.cp(self.warp, at, descriptor + k_block * SF_BLOCK_STEP)

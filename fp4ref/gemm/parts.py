@@ -1,0 +1,106 @@
+"""Parts 1 to 8. parts: which piece does each job; every choice is made here, once.
+
+A role names the job and never the piece. In CUDA the same choices are the ``using``
+lines of ``kernel/gemm/parts.cuh``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from fp4ref.gemm.epilogue.block_scales import BlockScaleFactorRowStore
+from fp4ref.gemm.epilogue.convert import Convert
+from fp4ref.gemm.epilogue.output import Output
+from fp4ref.gemm.fusion.node import Node
+from fp4ref.gemm.load.load_order import LoadOrder, NoLoadOrder
+from fp4ref.gemm.load.tma_loader import TmaLoader
+from fp4ref.gemm.multiply.one_sm import OneSm
+from fp4ref.gemm.multiply.scale_copies import ScaleColumns
+from fp4ref.gemm.pipeline import Stage
+from fp4ref.gemm.plan import Plan
+from fp4ref.gemm.shared_storage import SharedStorage
+from fp4ref.gemm.tile_grid import WorkTile
+from fp4ref.gemm.tiles.clc_scheduler import ClcTileScheduler
+from fp4ref.gemm.tiles.scheduler import TileScheduler
+from fp4ref.gemm.tiles.static_scheduler import StaticTileScheduler
+from fp4ref.hardware.sm import Warp
+from fp4ref.numerics.elements import BLOCKS
+
+
+class Loader(Protocol):
+    """How a mainloop stage is filled."""
+
+    @property
+    def stage_tx_bytes(self) -> int:
+        """Bytes that a stage's full barrier is told to expect."""
+        ...
+
+    def prefetch(self) -> None:
+        """Fetch the tensor maps ahead of their first use."""
+        ...
+
+    def load(self, stage: Stage, work: WorkTile, k_tile: int) -> None:
+        """Start the copies of one k-tile."""
+        ...
+
+
+class LoadOrderBarrier(Protocol):
+    """What lets C start."""
+
+    def arrive(self) -> None:
+        """Say that a tile's prologue has been started."""
+        ...
+
+
+class Multiplier(Protocol):
+    """How a stage is multiplied."""
+
+    @property
+    def k_blocks(self) -> range:
+        """MMAs of a k-tile, by number."""
+        ...
+
+    def issue(
+        self,
+        accumulator: Stage,
+        stage: Stage,
+        scales: ScaleColumns,
+        work: WorkTile,
+        k_block: int,
+        accumulate: bool,
+    ) -> None:
+        """Issue one MMA."""
+        ...
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The piece for each job, under the name that the roles use."""
+
+    tile_scheduler: Callable[[Warp, SharedStorage], TileScheduler]
+    loader: Callable[[Warp, SharedStorage], Loader]
+    load_order_barrier: Callable[[Warp, SharedStorage], LoadOrderBarrier]
+    multiplier: Callable[[Warp, SharedStorage, int], Multiplier]
+    fusion: Node
+    output: Output
+
+
+_TILE_SCHEDULERS = {"clc": ClcTileScheduler, "static": StaticTileScheduler}
+
+
+def parts(plan: Plan) -> Parts:
+    """Choose the pieces of a plan."""
+    config = plan.config
+    output: Output = Convert(config.d_format)
+    if config.d_format in BLOCKS:
+        output = BlockScaleFactorRowStore(config.sfd_format, config.norm_constant)
+    return Parts(
+        tile_scheduler=_TILE_SCHEDULERS[config.scheduler],
+        loader=TmaLoader,
+        load_order_barrier=LoadOrder if plan.loads_c else NoLoadOrder,
+        multiplier=OneSm,
+        fusion=plan.fusion,
+        output=output,
+    )

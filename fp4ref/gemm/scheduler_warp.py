@@ -1,0 +1,43 @@
+"""Part 2. scheduler_warp: asks for tiles by cluster launch control."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+
+from fp4ref.gemm.parts import Parts
+from fp4ref.gemm.pipeline import Consumer, Producer, arrive_on_empty, committed_by_tma
+from fp4ref.gemm.plan.warps import WARP_THREADS
+from fp4ref.gemm.shared_storage import SharedStorage, init_barriers
+from fp4ref.gemm.work import WorkIterator
+from fp4ref.hardware import clc, mbarrier
+from fp4ref.hardware.sm import Blocked, Warp, frame
+
+
+@frame("1.10")
+def request_work(
+    warp: Warp, storage: SharedStorage, producer: Producer
+) -> Generator[Blocked, None, None]:
+    """Ask for one more tile: ``advance_to_next_work``. Frame 1.10."""
+    with (yield from producer.acquire()) as stage:
+        mbarrier.arrive_expect_tx(warp, stage.full, clc.RESPONSE_NBYTES)
+        slot = storage.address("clc_response", stage.index)
+        clc.try_cancel(warp, slot, stage.full)
+
+
+def scheduler_warp(
+    warp: Warp, storage: SharedStorage, parts: Parts
+) -> Generator[Blocked, None, None]:
+    """Ask for a tile each time the load warp has started one.
+
+    The throttle keeps it from taking tiles that another SM would do sooner.
+    """
+    yield from init_barriers(warp, storage)
+    throttle = Consumer(warp, storage.ring("throttle"), arrive_on_empty(WARP_THREADS))
+    producer = Producer(warp, storage.ring("clc"), committed_by_tma)
+    work = WorkIterator(warp, storage, parts)
+    while work.has_work:
+        with (yield from throttle.wait()):
+            pass
+        yield from request_work(warp, storage, producer)
+        yield from work.next()
+    yield from producer.tail()

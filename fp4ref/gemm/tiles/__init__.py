@@ -1,0 +1,1 @@
+"""tiles: which output tile next; each tile scheduler is one file."""

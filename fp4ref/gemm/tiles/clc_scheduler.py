@@ -1,0 +1,54 @@
+"""Part 2. clc_scheduler: which tile next, by asking cluster launch control.
+
+The grid holds every tile; only as many CTAs as there are SMs start, and each takes over
+tiles of CTAs that never start. The scheduler warp asks; every working warp reads the
+same answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+
+from fp4ref.gemm.pipeline import Consumer, Producer, arrive_on_empty, arrive_on_full
+from fp4ref.gemm.plan.warps import WARP_THREADS
+from fp4ref.gemm.shared_storage import SharedStorage
+from fp4ref.gemm.tile_grid import NO_WORK, WorkTile
+from fp4ref.gemm.tiles.scheduler import TileScheduler
+from fp4ref.hardware import clc, smem
+from fp4ref.hardware.sm import Blocked, Warp, frame
+
+
+class ClcTileScheduler(TileScheduler):
+    """Reads the answers that the scheduler warp asked for."""
+
+    def __init__(self, warp: Warp, storage: SharedStorage) -> None:
+        super().__init__(warp, storage)
+        self._consumer = Consumer(
+            warp, storage.ring("clc"), arrive_on_empty(WARP_THREADS)
+        )
+        self._throttle = Producer(
+            warp, storage.ring("throttle"), arrive_on_full(WARP_THREADS)
+        )
+
+    @frame("2.2")
+    def initial_work(self) -> WorkTile:
+        """Tile of blockIdx. Frame 2.2."""
+        return self.noted("initial_work", self.grid.tile(self.warp.cta.ctaid))
+
+    @frame("2.4", "1.10")
+    def fetch_next_work(self) -> Generator[Blocked, None, WorkTile]:
+        """Wait for the answer, read it, give its slot back. Frames 1.10 and 2.4."""
+        with (yield from self._consumer.wait()) as stage:
+            slot = self.storage.address("clc_response", stage.index)
+            response = smem.ld(self.warp, slot, clc.RESPONSE_NBYTES)
+            # The next try_cancel overwrites the slot through the async proxy.
+            smem.fence_proxy_async(self.warp)
+        if not clc.is_canceled(response):
+            return self.noted("next_work", NO_WORK)
+        ctaid = clc.get_first_ctaid(response)
+        return self.noted("next_work", self.grid.tile(ctaid))
+
+    def throttle(self) -> Generator[Blocked, None, None]:
+        """Let the scheduler warp ask for one more: the load warp has started a tile."""
+        with (yield from self._throttle.acquire()):
+            pass

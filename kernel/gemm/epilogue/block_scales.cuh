@@ -1,0 +1,33 @@
+// block_scales: D as E2M1 with block scales SFD.
+#pragma once
+#include "../../hardware/gmem.cuh"
+#include "../../hardware/smem.cuh"
+#include "../../layout/swizzle.cuh"
+#include "../../numerics/quantize.cuh"
+#include "epilogue_state.cuh"
+
+// CUTLASS's Sm100BlockScaleFactorRowStore. NORM_BITS: the norm constant as float32.
+template <class Scale, u32 NORM_BITS>
+struct BlockScaleFactorRowStore {
+    // Write this thread's row of the subtile, and its scales. Frame 7.7.
+    static __device__ __forceinline__ void write(const Epilogue& e, WorkTile work, u32 subtile,
+                                                 const Subtile& z, u32 buffer) {
+        u32 codes[4];
+        const u16 scales = quantize_blocks<Scale>(z, from_bits(NORM_BITS), codes);
+        store_scales(e, work, subtile, scales);
+        smem_st(buffer + swizzled_offset<D_ROW_NBYTES>(e.row, 0),
+                {codes[0], codes[1], codes[2], codes[3]});
+    }
+
+    // Write two SFD bytes of this row, in the 128x4 layout. Frame 7.7.
+    //
+    // Rows beyond M are written too: the buffer is padded to whole atoms, and its padding must
+    // be 0.
+    static __device__ __forceinline__ void store_scales(const Epilogue& e, WorkTile work,
+                                                        u32 subtile, u16 scales) {
+        const GemmParams& params = e.storage.params;
+        const u32 column = (work.n * TILE_N + subtile * SUBTILE_N) / SF_VEC_SIZE;
+        if (column * SF_VEC_SIZE / ATOM_K >= (params.n + ATOM_K - 1) / ATOM_K) return;
+        gmem_st(sfd_address(params, work.m * TILE_M + e.row, column, work.l), scales);
+    }
+};

@@ -1,0 +1,9 @@
+// relu: ReLU, max(x, +0).
+#pragma once
+#include "../../numerics/activation.cuh"
+#include "node.cuh"
+
+template <class A>
+struct Relu : Unary<A> {
+    __device__ __forceinline__ float visit(const Visit& v) const { return relu(this->a.visit(v)); }
+};

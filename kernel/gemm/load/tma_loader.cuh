@@ -1,0 +1,32 @@
+// Part 5. tma_loader: one mainloop stage by four TMA copies.
+#pragma once
+#include "../../hardware/tma.cuh"
+#include "../shared_storage.cuh"
+
+struct TmaLoader {
+    const SharedStorage& storage;
+
+    // Frame 5.1.
+    __device__ __forceinline__ void prefetch() const {
+        const GemmParams& params = storage.params;
+        tma_prefetch_tensormap(params.a);
+        tma_prefetch_tensormap(params.b);
+        tma_prefetch_tensormap(params.sfa);
+        tma_prefetch_tensormap(params.sfb);
+    }
+
+    // Start the copies of one k-tile. Frames 5.4.4 to 5.4.7.
+    __device__ __forceinline__ void load(bool elected, Stage stage, WorkTile work,
+                                         u32 k_tile) const {
+        const GemmParams& params = storage.params;
+        const u32 i = stage.index;
+        const Coords3 a = a_coords(work, k_tile);  // 5.4.4
+        tma_load(elected, params.a, a.x, a.y, a.z, storage.a(i), stage.full);
+        const Coords3 b = b_coords(work, k_tile);  // 5.4.5
+        tma_load(elected, params.b, b.x, b.y, b.z, storage.b(i), stage.full);
+        const Coords4 sfa = sfa_coords(work, k_tile);  // 5.4.6
+        tma_load(elected, params.sfa, sfa.x, sfa.y, sfa.z, sfa.w, storage.sfa(i), stage.full);
+        const Coords4 sfb = sfb_coords(work, k_tile);  // 5.4.7
+        tma_load(elected, params.sfb, sfb.x, sfb.y, sfb.z, sfb.w, storage.sfb(i), stage.full);
+    }
+};

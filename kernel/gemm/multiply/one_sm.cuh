@@ -1,0 +1,23 @@
+// Part 6. one_sm: the MMA of one SM, 128 rows of D.
+#pragma once
+#include "../../layout/tmem_scales.cuh"
+#include "scale_copies.cuh"
+
+struct OneSm {
+    u32 taddr, idesc;
+
+    __device__ __forceinline__ OneSm(const SharedStorage& storage, u32 tmem_base)
+        : taddr(tmem_base),
+          idesc(instr_descriptor_encode(TILE_M, TILE_N, storage.params.scale_type)) {}
+
+    // Issue one MMA of K = 64. Frames 6.6.6 to 6.6.12.
+    __device__ __forceinline__ void issue(bool elected, Stage accumulator,
+                                          const StageDescriptors& stage, ScaleColumns scales,
+                                          WorkTile work, u32 k_block, bool accumulate) const {
+        const u32 d = taddr + accumulator.index * TILE_N;
+        const u32 shift = sfb_column_shift(TILE_N, work.n);
+        tcgen05_mma(elected, d, stage.a[k_block], stage.b[k_block], idesc,
+                    scales.sfa + k_block * SFA_COLUMNS, scales.sfb + k_block * SFB_COLUMNS + shift,
+                    accumulate);
+    }
+};

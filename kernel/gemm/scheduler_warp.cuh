@@ -1,0 +1,26 @@
+// Part 2. scheduler_warp: asks for tiles by cluster launch control.
+#pragma once
+#include "work.cuh"
+
+// Ask for one more tile: advance_to_next_work. Frame 1.10.
+__device__ __forceinline__ void request_work(const SharedStorage& storage,
+                                             Producer<CLC_STAGES>& clc) {
+    const Stage stage = clc.acquire();
+    mbarrier_arrive_expect_tx(stage.full, CLC_RESPONSE_NBYTES);
+    clc_try_cancel(storage.clc_response(stage.index), stage.full);
+}
+
+// Ask for a tile each time the load warp has started one. The throttle keeps the warp from
+// taking tiles that another SM would do sooner.
+__device__ __forceinline__ void scheduler_warp(const SharedStorage& storage) {
+    init_barriers(storage);
+    Consumer<CLC_STAGES> throttle = {storage.throttle()};
+    Producer<CLC_STAGES> clc = {storage.clc()};
+    WorkIterator work(storage);
+    while (work.has_work()) {
+        arrive_on_empty(throttle.wait());
+        request_work(storage, clc);
+        work.next();
+    }
+    clc.tail();
+}

@@ -1,0 +1,43 @@
+// Part 2. clc_scheduler: which tile next, by asking cluster launch control.
+//
+// The grid holds every tile; only as many CTAs as there are SMs start, and each takes over
+// tiles of CTAs that never start. The scheduler warp asks; every working warp reads the same
+// answer.
+#pragma once
+#include "../../hardware/clc.cuh"
+#include "../shared_storage.cuh"
+
+// Reads the answers that the scheduler warp asked for.
+struct ClcTileScheduler {
+    const SharedStorage& storage;
+    TileGrid grid;
+    Consumer<CLC_STAGES> consumer;
+    Producer<CLC_STAGES> throttle_ring;
+
+    __device__ __forceinline__ explicit ClcTileScheduler(const SharedStorage& shared)
+        : storage(shared),
+          grid(shared.params.grid()),
+          consumer{shared.clc()},
+          throttle_ring{shared.throttle()} {}
+
+    // Frame 2.2.
+    __device__ __forceinline__ WorkTile initial_work() {
+        return grid.tile(blockIdx.x, blockIdx.y, blockIdx.z);
+    }
+
+    // Wait for the answer, read it, give its slot back. Frames 1.10 and 2.4.
+    __device__ __forceinline__ WorkTile fetch_next_work() {
+        const Stage stage = consumer.wait();
+        ClcResponse response;
+        smem_ld(storage.clc_response(stage.index), response.low, response.high);
+        // The next try_cancel overwrites the slot through the async proxy.
+        smem_fence_proxy_async();
+        arrive_on_empty(stage);
+        if (!clc_is_canceled(response)) return {0, 0, 0, false};
+        const uint3 ctaid = clc_get_first_ctaid(response);
+        return grid.tile(ctaid.x, ctaid.y, ctaid.z);
+    }
+
+    // The load warp has started a tile: the scheduler warp may ask for one more.
+    __device__ __forceinline__ void throttle() { arrive_on_full(throttle_ring.acquire()); }
+};

@@ -1,0 +1,69 @@
+// elements: every number format as data, with the way to and from float32.
+//
+// Here only those that C and D can have: 16 bytes of shared memory from and to float32.
+#pragma once
+#include "formats.cuh"
+
+// One word is one element.
+struct F32 {
+    static constexpr u32 PER_CHUNK = 4;
+
+    static __device__ __forceinline__ void decode(const u32 (&chunk)[4], float* to) {
+#pragma unroll
+        for (u32 i = 0; i < 4; ++i) to[i] = from_bits(chunk[i]);
+    }
+    static __device__ __forceinline__ void encode(const float* from, u32 (&chunk)[4]) {
+#pragma unroll
+        for (u32 i = 0; i < 4; ++i) chunk[i] = __float_as_uint(from[i]);
+    }
+};
+
+// One word is a pair.
+struct BF16 {
+    static constexpr u32 PER_CHUNK = 8;
+
+    static __device__ __forceinline__ void decode(const u32 (&chunk)[4], float* to) {
+#pragma unroll
+        for (u32 i = 0; i < 4; ++i) decode_bf16(chunk[i], to[2 * i], to[2 * i + 1]);
+    }
+    static __device__ __forceinline__ void encode(const float* from, u32 (&chunk)[4]) {
+#pragma unroll
+        for (u32 i = 0; i < 4; ++i) chunk[i] = encode_bf16(from[2 * i], from[2 * i + 1]);
+    }
+};
+
+struct F16 {
+    static constexpr u32 PER_CHUNK = 8;
+
+    static __device__ __forceinline__ void decode(const u32 (&chunk)[4], float* to) {
+#pragma unroll
+        for (u32 i = 0; i < 4; ++i) decode_f16(chunk[i], to[2 * i], to[2 * i + 1]);
+    }
+    static __device__ __forceinline__ void encode(const float* from, u32 (&chunk)[4]) {
+#pragma unroll
+        for (u32 i = 0; i < 4; ++i) chunk[i] = encode_f16(from[2 * i], from[2 * i + 1]);
+    }
+};
+
+// Scales of blocks: two codes in a word's low half, the first one low.
+struct UE4M3 {
+    // Encode, and give 1 / scale.
+    static __device__ __forceinline__ u16 encode(const float (&x)[2], float (&reciprocal)[2]) {
+        const u16 codes = encode_ue4m3(x[0], x[1]);
+        decode_ue4m3(codes, reciprocal[0], reciprocal[1]);
+        reciprocal[0] = div_f32(1.0f, reciprocal[0]);
+        reciprocal[1] = div_f32(1.0f, reciprocal[1]);
+        return codes;
+    }
+};
+
+struct UE8M0 {
+    // Encode, and give 1 / scale.
+    static __device__ __forceinline__ u16 encode(const float (&x)[2], float (&reciprocal)[2]) {
+        const u16 codes = encode_ue8m0(x[0], x[1]);
+        // 1 / 2^(c - 127) has code 254 - c; 0xff, NaN, wraps to 0xff.
+        const u32 low = 254 - (codes & 0xff) & 0xff, high = 254 - (codes >> 8) & 0xff;
+        decode_ue8m0(static_cast<u16>(high << 8 | low), reciprocal[0], reciprocal[1]);
+        return codes;
+    }
+};
