@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from fp4ref.gemm.epilogue_load_warp import epilogue_load_warp
 from fp4ref.gemm.epilogue_warp import epilogue_warp
 from fp4ref.gemm.mma_warp import mma_warp
-from fp4ref.gemm.partition import GemmParams
+from fp4ref.gemm.params import GemmParams
 from fp4ref.gemm.pipeline import Consumer, Producer, arrive_on_empty, committed_by_tma
 from fp4ref.gemm.plan import Plan
 from fp4ref.gemm.plan.warps import WARP_THREADS, WarpRole
