@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ast import literal_eval
 from dataclasses import fields, replace
+from enum import Enum
 from typing import Annotated, Any
 
 import typer
@@ -88,8 +89,10 @@ def _json(p: Plan) -> dict[str, Any]:
     return {"values": why, "rings": rings, "smem": smem}
 
 
-def _shown(value: int) -> str:
-    return str(value) if isinstance(value, bool) else f"{value:,}"
+def _shown(value: Any) -> str:
+    if type(value) is int:
+        return f"{value:,}"
+    return value.name if isinstance(value, Enum) else str(value)
 
 
 def _print(console: Console, p: Plan) -> None:
@@ -98,7 +101,7 @@ def _print(console: Console, p: Plan) -> None:
         table.add_column(heading, overflow="fold")
     for name, each in p.why.items():
         if name not in TABLES:
-            value = getattr(each.value, "name", None) or _shown(each.value)
+            value = _shown(each.value)
             table.add_row(name, value, f"{each.sentence} ({each.source})")
     console.print(table)
     rings = Table(box=None, pad_edge=False)

@@ -8,17 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-
-import numpy as np
+from itertools import chain
 
 from fp4ref.gemm import plan as plan_room
 from fp4ref.gemm.config import GemmConfig
 from fp4ref.gemm.plan import Plan, plan
 from fp4ref.gemm.plan.rings import Arrivals, RingSpec
+from fp4ref.gemm.plan.warps import (
+    EPILOGUE_THREADS,
+    EPILOGUE_WARPS,
+    WARP_THREADS,
+    NamedBarrierId,
+)
 from fp4ref.hardware.shared_memory import BASE as SMEM_BASE
 from fp4ref.hardware.shared_memory import NBYTES as SMEM_NBYTES
 from fp4ref.hardware.tmem import COLUMNS
-from fp4ref.numerics import ScaleFormat
 
 PLAN = "kernel/gemm/plan.cuh"
 """Path of the header."""
@@ -32,17 +36,8 @@ def plan_header(config: GemmConfig) -> str:
     `alpha` is a parameter of the launch, and not in it.
     """
     planned = plan(replace(config, alpha=None))
-    parts = (_head(), _asked(planned), _deduced(planned), _maps(planned))
-    return "\n".join([*(line for part in parts for line in part), *_rings(planned)])
-
-
-def constants(config: GemmConfig) -> list[str]:
-    """Return what the compiler reads of the header: all but the reasons.
-
-    Two configurations with the same lines are one kernel, as ``stages=5`` and None.
-    """
-    lines = plan_header(config).splitlines()
-    return [line for line in lines if not line.lstrip().startswith("//")]
+    parts = (_head(), *(part(planned) for part in _PARTS))
+    return "\n".join(chain.from_iterable(parts))
 
 
 def _head() -> Iterator[str]:
@@ -58,26 +53,8 @@ def _head() -> Iterator[str]:
 def _asked(p: Plan) -> Iterator[str]:
     """What the configuration asks for."""
     config = p.config
-    yield "enum class Format { F32, BF16, F16, NVFP4 };"
-    yield "enum class Activation { NONE, RELU, GELU, SILU };"
-    yield ""
-    yield _constant("Format", "D_FORMAT", f"Format::{config.d_format.upper()}")
-    c_format = (config.c_format or "f32").upper()
-    yield _constant("Format", "C_FORMAT", f"Format::{c_format}")
-    activation = (config.activation or "none").upper()
-    yield _constant("Activation", "ACTIVATION", f"Activation::{activation}")
-    for name, value in (
-        ("SFD_UE8M0", config.sfd_format is ScaleFormat.UE8M0),
-        ("HAS_BIAS", config.bias),
-        ("SCHEDULER_IS_CLC", config.scheduler == "clc"),
-        ("RASTER_ALONG_M", config.raster == "m"),
-    ):
-        yield _constant("bool", name, str(value).lower())
-    yield ""
-    yield "// float32 constants by their bits."
-    yield _number("BETA_BITS", _bits(config.beta))
-    yield _number("NORM_CONSTANT_BITS", _bits(config.norm_constant))
-    yield ""
+    raster_along_m = str(config.raster == "m").lower()
+    yield _constant("bool", "RASTER_ALONG_M", raster_along_m)
     for name in ("c_stages", "d_stages", "clc_stages", "accumulator_stages"):
         yield _number(name.upper(), getattr(config, name))
     yield _number("SCALE_BUFFERS", config.scale_buffers)
@@ -85,18 +62,35 @@ def _asked(p: Plan) -> Iterator[str]:
 
 
 _NUMBERS = (
-    *("tile_n", "mainloop_stages", "a_nbytes", "b_nbytes", "sfa_nbytes", "sfb_nbytes"),
-    *("stage_tx_bytes", "c_subtile_nbytes", "d_subtile_nbytes", "sfb_columns"),
+    *("tile_m", "tile_n", "tile_k", "k_blocks", "sf_vec_size", "subtile_n", "subtiles"),
+    *("mainloop_stages", "a_nbytes", "b_nbytes", "sfa_nbytes", "sfb_nbytes"),
+    *("stage_tx_bytes", "c_subtile_nbytes", "c_row_nbytes", "d_subtile_nbytes"),
+    *("d_row_nbytes", "sfa_columns", "sfb_columns"),
 )
 
 
 def _deduced(p: Plan) -> Iterator[str]:
     """What follows, with the plan's reason above it."""
-    yield f"// {p.why['loads_c'].sentence}."
-    yield _constant("bool", "LOADS_C", str(p.loads_c).lower())
     for name in _NUMBERS:
         yield f"// {p.why[name].sentence}."
         yield _number(name.upper(), getattr(p, name))
+    yield "static_assert(MAINLOOP_STAGES >= SCALE_BUFFERS);"
+    yield ""
+
+
+def _warps(p: Plan) -> Iterator[str]:
+    """The warps by role, their threads, and the barriers where they meet."""
+    yield _number("WARP_THREADS", WARP_THREADS)
+    yield _number("EPILOGUE_WARPS", EPILOGUE_WARPS)
+    yield _number("EPILOGUE_THREADS", EPILOGUE_THREADS)
+    yield _number("CTA_THREADS", p.threads)
+    yield ""
+    yield "// The first warp of each role."
+    roles = ", ".join(f"{each.role.name} = {each.first}" for each in p.warps)
+    yield f"enum WarpRole : u32 {{ {roles} }};"
+    yield ""
+    ids = ", ".join(f"{each.name}_BARRIER = {each.value}" for each in NamedBarrierId)
+    yield f"enum NamedBarrierId : u32 {{ {ids} }};"
     yield ""
 
 
@@ -110,6 +104,7 @@ def _maps(p: Plan) -> Iterator[str]:
         yield _number(name.upper(), offset)
     yield _number("END", p.smem.end)
     yield f'static_assert(END <= {SMEM_NBYTES}, "a CTA has {SMEM_NBYTES:,} bytes");'
+    yield "static_assert(A % 1024 == 0 && B % 1024 == 0);  // 128-byte swizzle"
     yield "}  // namespace smem_map"
     yield ""
     yield "// TMEM columns: accumulators from 0, TILE_N apart, then (SFA, SFB) for each"
@@ -164,6 +159,9 @@ def _init(ring: RingSpec) -> Iterator[str]:
         yield f"        {ring.name}().init({ring.full.count}, {ring.empty.count});"
 
 
+_PARTS = (_asked, _deduced, _warps, _maps, _rings)
+
+
 def _said(arrivals: Arrivals | None, what: str) -> str:
     return f"{what}: {arrivals.count} by {arrivals.by}" if arrivals else ""
 
@@ -174,7 +172,3 @@ def _constant(kind: str, name: str, value: str) -> str:
 
 def _number(name: str, value: int) -> str:
     return _constant("u32", name, str(value))
-
-
-def _bits(value: float) -> int:
-    return int(np.float32(value).view(np.uint32))

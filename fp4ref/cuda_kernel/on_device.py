@@ -8,18 +8,20 @@ that the ptx backend executes.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from fp4ref.cuda_kernel.build import compile_kernel, require_tcgen05
 from fp4ref.cuda_kernel.parameters import PARAMS_NBYTES
 from fp4ref.cuda_kernel.sources import ENTRY
 from fp4ref.device.driver import DeviceError, find_gpu
-from fp4ref.device.launch import Call, MapOf, Module, Pointer, Struct
+from fp4ref.device.launch import Call, MapOf, Module, Pointer, Scalar, Struct
+from fp4ref.gemm.params import FIELDS, Field, Kind
 from fp4ref.gemm.plan import plan
 from fp4ref.gemm.problem import GemmProblem
 from fp4ref.hardware.global_memory import GlobalMemory
 from fp4ref.hardware.tensor_map import TensorMap
-from fp4ref.numerics import ScaleFormat
 
 
 def launch_device(problem: GemmProblem) -> str:
@@ -58,18 +60,7 @@ def kernel_call(problem: GemmProblem) -> Call:
         found.name: gmem.contents(found.address, found.nbytes)
         for found in gmem.allocations
     }
-    maps = (params.a, params.b, params.sfa, params.sfb, params.c, params.d)
-    fields = (
-        *(None if m is None else _map(gmem, m) for m in maps),
-        _pointer(gmem, params.sfd),
-        _pointer(gmem, params.bias),
-        np.uint32(params.m),
-        np.uint32(params.n),
-        np.uint32(params.k),
-        np.uint32(params.l),
-        np.float32(params.alpha),
-        np.uint32(params.scale_format is ScaleFormat.UE8M0),
-    )
+    fields = tuple(device_argument(gmem, each, each.of(params)) for each in FIELDS)
     return Call(
         ENTRY,
         buffers,
@@ -78,6 +69,21 @@ def kernel_call(problem: GemmProblem) -> Call:
         block=(problem.plan.threads, 1, 1),
         smem_nbytes=plan(problem.config).smem.end,
     )
+
+
+def device_argument(
+    gmem: GlobalMemory, field: Field, value: Any
+) -> Pointer | MapOf | Scalar | None:
+    """Return a field's value as the launch on a card takes it."""
+    match field.kind:
+        case Kind.TENSOR_MAP:
+            return None if value is None else _map(gmem, value)
+        case Kind.POINTER | Kind.ADDRESS:
+            return _pointer(gmem, value)
+        case Kind.F32:
+            return np.float32(value)
+        case Kind.U32:
+            return np.uint32(value)
 
 
 def _map(gmem: GlobalMemory, m: TensorMap) -> MapOf:

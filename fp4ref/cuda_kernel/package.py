@@ -1,7 +1,8 @@
 """package: write the PTX and SASS that travel with fp4ref.
 
 Run ``python -m fp4ref.cuda_kernel.package`` in a checkout with NVRTC after a change of
-``kernel/``; a test compares the files with what NVRTC makes.
+``kernel/``, or of the table of parameters, whose struct it writes first; a test
+compares the files with what NVRTC makes.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from fp4ref.cuda_kernel.build import (
     normalised,
     packaged_configs,
 )
+from fp4ref.cuda_kernel.parameters import write_struct
 from fp4ref.cuda_kernel.sass import disassemble, figures
 
 FOLDER = Path(__file__).parents[1] / "data" / "kernel"
@@ -43,6 +45,7 @@ def texts() -> dict[str, str]:
 
 def main() -> None:
     """Write the files."""
+    write_struct()
     FOLDER.mkdir(exist_ok=True)
     for name, text in texts().items():
         data = gzip.compress(text.encode(), 9, mtime=0)

@@ -1,39 +1,96 @@
-"""parameters: the kernel's parameter block, as ``struct GemmParams`` lays it out.
+"""parameters: the kernel's parameter block, as bytes and as a struct in CUDA.
 
-Six tensor maps of 128 bytes, two pointers, six 32-bit words, padded to 128 bytes.
+Both follow from `fp4ref.gemm.params.FIELDS`. After an edit of the table say
+``python -m fp4ref.cuda_kernel.package``, which first writes the struct into
+``kernel/gemm/params.cuh``; a test compares.
 """
 
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from typing import Any
 
-import numpy as np
+from fp4ref.cuda_kernel.sources import kernel_root
+from fp4ref.gemm.params import FIELDS, Field, GemmParams, Kind
 
-from fp4ref.gemm.partition import GemmParams
-from fp4ref.hardware.tensor_map import NBYTES, TensorMap
-from fp4ref.numerics import ScaleFormat
+PARAMS = "kernel/gemm/params.cuh"
+"""Path of the header."""
 
-PARAMS_NBYTES = 7 * NBYTES
+STRUCT = "ParameterBlock"
+"""The struct of the fields; ``GemmParams`` adds what is computed from them."""
+
+_FIRST = (
+    "// Written by fp4ref.cuda_kernel.parameters from FIELDS of fp4ref.gemm.params."
+)
+_LAST = "// End of what is written."
 
 
-def parameter_block(params: GemmParams) -> bytes:
+def _up(value: int, multiple: int) -> int:
+    return -(-value // multiple) * multiple
+
+
+def block_layout(fields: Sequence[Field] = FIELDS) -> tuple[dict[str, int], int]:
+    """Return the byte offset of each field by name, and the size of the block."""
+    offsets: dict[str, int] = {}
+    end, alignment = 0, 1
+    for each in fields:
+        nbytes = each.kind.nbytes
+        alignment = max(alignment, nbytes)
+        offsets[each.name] = _up(end, nbytes)
+        end = offsets[each.name] + nbytes
+    return offsets, _up(end, alignment)
+
+
+PARAMS_NBYTES = block_layout()[1]
+"""Size of the block, padded to its alignment."""
+
+
+def parameter_block(params: GemmParams, fields: Sequence[Field] = FIELDS) -> bytes:
     """Return the block that a launch passes by value."""
-    maps = (params.a, params.b, params.sfa, params.sfb, params.c, params.d)
-    words = struct.pack(
-        "<QQIIIIfI",
-        params.sfd,
-        params.bias,
-        params.m,
-        params.n,
-        params.k,
-        params.l,
-        np.float32(params.alpha),
-        params.scale_format is ScaleFormat.UE8M0,
-    )
-    block = b"".join(map(_encoded, maps)) + words
-    return block.ljust(PARAMS_NBYTES, b"\0")
+    offsets, nbytes = block_layout(fields)
+    block = bytearray(nbytes)
+    for each in fields:
+        value = _plain(each, each.of(params))
+        struct.pack_into(each.kind.code, block, offsets[each.name], value)
+    return bytes(block)
 
 
-def _encoded(tensor_map: TensorMap | None) -> bytes:
-    """128 bytes of a map; zeros for one that the kernel never uses."""
-    return bytes(NBYTES) if tensor_map is None else tensor_map.to_bytes()
+def parameter_struct(fields: Sequence[Field] = FIELDS) -> str:
+    """Return the struct of the block in CUDA, with its size and offsets asserted."""
+    return "\n".join(_struct_lines(fields))
+
+
+def with_struct(header: str, fields: Sequence[Field] = FIELDS) -> str:
+    """Return the text of ``params.cuh`` with the struct of `fields` in its place."""
+    before, _, rest = header.partition(f"{_FIRST}\n")
+    _, _, after = rest.partition(f"{_LAST}\n")
+    return f"{before}{_FIRST}\n{parameter_struct(fields)}\n{_LAST}\n{after}"
+
+
+def write_struct() -> None:
+    """Write the struct into the header in the checkout."""
+    path = kernel_root() / PARAMS
+    path.write_text(with_struct(path.read_text(encoding="utf-8")), encoding="utf-8")
+
+
+def _struct_lines(fields: Sequence[Field]) -> Iterator[str]:
+    offsets, nbytes = block_layout(fields)
+    yield f"struct {STRUCT} {{"
+    for each in fields:
+        yield f"    {each.kind.cuda} {each.name};  // {each.sentence}"
+    yield "};"
+    yield ""
+    yield f"static_assert(sizeof({STRUCT}) == {nbytes});"
+    for _, alike in groupby(fields, key=lambda each: each.kind):
+        name = next(alike).name
+        offset = f"__builtin_offsetof({STRUCT}, {name})"
+        yield f"static_assert({offset} == {offsets[name]});"
+
+
+def _plain(field: Field, value: Any) -> Any:
+    """Return what `struct` packs: a map's bytes, zeros for one that is never used."""
+    if field.kind is not Kind.TENSOR_MAP:
+        return value
+    return b"" if value is None else value.to_bytes()

@@ -11,7 +11,6 @@ import re
 from functools import cache
 from pathlib import Path, PurePosixPath
 
-from fp4ref.cuda_kernel.header import PLAN
 from fp4ref.errors import InputError
 
 MAIN = "kernel/gemm/nvfp4_gemm.cu"
@@ -37,19 +36,13 @@ def kernel_root() -> Path:
     raise InputError(f"{MAIN} is neither in the checkout nor in the installed package")
 
 
-@cache
-def one_file(root: Path, plan: str) -> str:
-    """Return the kernel with its headers in line, and `plan` as its ``plan.cuh``."""
-    return expand({PLAN: plan}, root)
-
-
 def expand(changed: dict[str, str], root: Path) -> str:
     """Return the kernel with its headers in line, some files replaced.
 
     Parameters
     ----------
     changed
-        Text by path, for example ``{"kernel/gemm/config.cuh": ...}``.
+        Text by path, for example ``{"kernel/gemm/plan.cuh": ...}``.
     """
     seen: set[str] = set()
 

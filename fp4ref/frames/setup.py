@@ -18,12 +18,12 @@ from fp4ref.gemm.descriptors import (
     SF_COLUMNS,
     operand_descriptor,
 )
-from fp4ref.gemm.partition import GemmParams
+from fp4ref.gemm.params import GemmParams
 from fp4ref.gemm.pipeline import Ring
 from fp4ref.gemm.plan import Plan, plan
 from fp4ref.gemm.plan.warps import WarpRole
 from fp4ref.gemm.shared_storage import SharedStorage
-from fp4ref.gemm.tile_scheduler import TileGrid, WorkTile
+from fp4ref.gemm.tile_scheduler import WorkTile
 from fp4ref.hardware import tmem
 from fp4ref.hardware.machine import Machine
 from fp4ref.hardware.sm import Cluster, Cta, Warp
@@ -37,6 +37,8 @@ Values = dict[str, Any]
 
 TENSOR_SPACING = 1 << 32
 """Distance of the nominal tensor addresses."""
+
+TENSORS = ("A", "B", "SFA", "SFB", "C", "D", "SFD")
 
 
 @dataclass(frozen=True)
@@ -60,28 +62,11 @@ def problem_of(config: GemmConfig | None, m: int, n: int, k: int) -> Problem:
     if config is None:
         config = GemmConfig.example_72b()
     planned = plan(config)
-    grid = TileGrid.of(m, n, 1, config)
-    at = [TENSOR_SPACING * (i + 1) for i in range(7)]
-    c_map = None
-    if config.c_format:
-        c_map = partition.output_map(at[4], m, n, 1, planned.c_type)
-    params = GemmParams(
-        m=m,
-        n=n,
-        k=k,
-        l=1,
-        scale_format=ScaleFormat.UE4M3,
-        alpha=config.alpha or 1.0,
-        a=partition.operand_map(at[0], m, k, 1, TILE_M),
-        b=partition.operand_map(at[1], n, k, 1, config.tile_n),
-        sfa=partition.scale_map(at[2], m, k, 1, 1),
-        sfb=partition.scale_map(at[3], n, k, 1, planned.sf_rows_b // 128),
-        c=c_map,
-        d=partition.output_map(at[5], m, n, 1, planned.d_type),
-        sfd=at[6],
-        bias=0,
-        grid=grid,
+    at = {name: TENSOR_SPACING * (i + 1) for i, name in enumerate(TENSORS)}
+    params = partition.gemm_params(
+        planned, (1, m, n, k), at, ScaleFormat.UE4M3, config.alpha or 1.0
     )
+    grid = params.grid
     work = WorkTile(min(5, grid.tiles_m - 1), 0, 0)
     machine = Machine(1)
     ctaid = grid.ctaid(work.m, work.n)

@@ -7,9 +7,11 @@ element offsets, fastest dimension first. Scale factors are copied as 16-bit ele
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
 
 from fp4ref.gemm.config import SF_VEC_SIZE, SUBTILE_N, TILE_K, TILE_M
+from fp4ref.gemm.params import GemmParams
+from fp4ref.gemm.plan import Plan
 from fp4ref.gemm.plan.values import subtile_swizzle
 from fp4ref.gemm.tile_grid import TileGrid, WorkTile
 from fp4ref.hardware.tensor_map import DataType, TensorMap
@@ -25,45 +27,43 @@ ATOM_K = 4 * SF_VEC_SIZE
 Coords = tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class GemmParams:
-    """Kernel parameters: the problem and its tensor maps.
+def gemm_params(
+    plan: Plan,
+    shape: tuple[int, int, int, int],
+    at: Mapping[str, int],
+    scale_format: ScaleFormat,
+    alpha: float,
+) -> GemmParams:
+    """Return the kernel's parameters for tensors at these addresses.
 
-    Attributes
+    Parameters
     ----------
-    m, n, k, l
-        Sizes and batch count.
-    sfd, bias
-        Global addresses of plain pointers; 0 when unused.
-    alpha
-        As float32, applied to the accumulator.
+    shape
+        (L, M, N, K).
+    at
+        Global address by tensor name; SFD and bias may be missing, and C where the
+        kernel has none.
     """
-
-    m: int
-    n: int
-    k: int
-    l: int  # noqa: E741  the batch mode's name in CUTLASS
-    scale_format: ScaleFormat
-    alpha: float
-    a: TensorMap
-    b: TensorMap
-    sfa: TensorMap
-    sfb: TensorMap
-    c: TensorMap | None
-    d: TensorMap
-    sfd: int
-    bias: int
-    grid: TileGrid
-
-    @property
-    def k_tiles(self) -> int:
-        """Mainloop iterations of a tile. Frame 2.3."""
-        return -(-self.k // TILE_K)
-
-    @property
-    def sfd_columns(self) -> int:
-        """Scales of one row of D."""
-        return -(-self.n // SF_VEC_SIZE)
+    batches, m, n, k = shape
+    config = plan.config
+    has_c = config.c_format is not None
+    return GemmParams(
+        m=m,
+        n=n,
+        k=k,
+        l=batches,
+        scale_format=scale_format,
+        alpha=alpha,
+        a=operand_map(at["A"], m, k, batches, TILE_M),
+        b=operand_map(at["B"], n, k, batches, config.tile_n),
+        sfa=scale_map(at["SFA"], m, k, batches, 1),
+        sfb=scale_map(at["SFB"], n, k, batches, plan.sf_rows_b // TILE_M),
+        c=output_map(at["C"], m, n, batches, plan.c_type) if has_c else None,
+        d=output_map(at["D"], m, n, batches, plan.d_type),
+        sfd=at.get("SFD", 0),
+        bias=at.get("bias", 0),
+        grid=TileGrid.of(m, n, batches, config),
+    )
 
 
 def operand_map(

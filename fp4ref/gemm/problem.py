@@ -16,15 +16,8 @@ from numpy.typing import NDArray
 from fp4ref.errors import InputError
 from fp4ref.gemm.config import SF_VEC_SIZE, GemmConfig
 from fp4ref.gemm.nvfp4_gemm import nvfp4_gemm
-from fp4ref.gemm.partition import (
-    GemmParams,
-    operand_map,
-    output_map,
-    pitch_elements,
-    scale_map,
-)
+from fp4ref.gemm.partition import gemm_params, pitch_elements
 from fp4ref.gemm.plan import Plan, plan
-from fp4ref.gemm.tile_grid import TileGrid
 from fp4ref.hardware.machine import Machine
 from fp4ref.layout import sf_nbytes
 from fp4ref.numerics import unpack_e2m1
@@ -88,44 +81,45 @@ class GemmProblem:
         self.machine, self.config, self.plan = machine, config, plan(config)
         batches, m, n, k = _sizes(a, b)
         self.shape = (batches, m, n)
-        gmem = machine.gmem
-        grid = TileGrid.of(m, n, batches, config)
-        blocks_n = self.plan.sf_rows_b // 128
         d_pitch = pitch_elements(n, self.plan.d_type)
         self._d_nbytes = batches * m * d_pitch * self.plan.d_type.bits // 8
         self._sfd_nbytes = 0
-        a_address = gmem.upload("A", a.packed())
-        b_address = gmem.upload("B", b.packed())
-        sfa_address = gmem.upload("SFA", a.swizzled_scales().data)
-        sfb_address = gmem.upload("SFB", b.swizzled_scales().data)
-        c_map = None
-        if config.c_format is not None:
-            c_address = gmem.upload("C", _padded_c(c, self.shape, self.plan))
-            c_map = output_map(c_address, m, n, batches, self.plan.c_type)
-        elif c is not None:
-            raise InputError("c is given, but config.c_format is None; set it")
-        self.d_address = gmem.allocate("D", self._d_nbytes)
-        self.sfd_address = 0
         if config.d_format == "nvfp4":
             self._sfd_nbytes = batches * sf_nbytes(m, -(-n // SF_VEC_SIZE))
-            self.sfd_address = gmem.allocate("SFD", self._sfd_nbytes)
-        self.params = GemmParams(
-            m=m,
-            n=n,
-            k=k,
-            l=batches,
-            scale_format=a.scale_format,
-            alpha=_alpha(a, b, config),
-            a=operand_map(a_address, m, k, batches, 128),
-            b=operand_map(b_address, n, k, batches, config.tile_n),
-            sfa=scale_map(sfa_address, m, k, batches, 1),
-            sfb=scale_map(sfb_address, n, k, batches, blocks_n),
-            c=c_map,
-            d=output_map(self.d_address, m, n, batches, self.plan.d_type),
-            sfd=self.sfd_address,
-            bias=_upload_bias(machine, bias, n, config),
-            grid=grid,
+        self.params = gemm_params(
+            self.plan,
+            (batches, m, n, k),
+            self._upload(a, b, c, bias),
+            a.scale_format,
+            _alpha(a, b, config),
         )
+
+    def _upload(
+        self,
+        a: BlockScaled,
+        b: BlockScaled,
+        c: NDArray[Any] | None,
+        bias: NDArray[np.float32] | None,
+    ) -> dict[str, int]:
+        """Copy the operands to global memory, make room for D; addresses by name."""
+        gmem, config = self.machine.gmem, self.config
+        at = {
+            "A": gmem.upload("A", a.packed()),
+            "B": gmem.upload("B", b.packed()),
+            "SFA": gmem.upload("SFA", a.swizzled_scales().data),
+            "SFB": gmem.upload("SFB", b.swizzled_scales().data),
+        }
+        if config.c_format is not None:
+            at["C"] = gmem.upload("C", _padded_c(c, self.shape, self.plan))
+        elif c is not None:
+            raise InputError("c is given, but config.c_format is None; set it")
+        at["D"] = gmem.allocate("D", self._d_nbytes)
+        if self._sfd_nbytes:
+            at["SFD"] = gmem.allocate("SFD", self._sfd_nbytes)
+        checked = _checked_bias(bias, self.shape[2], config)
+        if checked is not None:
+            at["bias"] = gmem.upload("bias", checked)
+        return at
 
     def launch(self, tiles: Iterable[tuple[int, ...]] | None = None) -> None:
         """Run the kernel; `tiles` restricts it to (m, n) or (m, n, batch) tiles.
@@ -187,8 +181,9 @@ class GemmProblem:
         """Copy D and SFD back."""
         gmem, config = self.machine.gmem, self.config
         batches, m, n = self.shape
-        start = self.d_address - gmem.base
-        raw = gmem.contents(self.d_address, self._d_nbytes)
+        d_address, sfd_address = self.params.d.address, self.params.sfd
+        start = d_address - gmem.base
+        raw = gmem.contents(d_address, self._d_nbytes)
         written = gmem.written[start : start + self._d_nbytes]
         shape = (batches, m, -1)
         d: NDArray[Any]
@@ -200,9 +195,9 @@ class GemmProblem:
             mask = written[:: d.itemsize].reshape(shape)
         mask = mask[..., :n]
         sfd = None
-        if self.sfd_address:
-            sfd = gmem.contents(self.sfd_address, self._sfd_nbytes)
-            sfd_start = self.sfd_address - gmem.base
+        if sfd_address:
+            sfd = gmem.contents(sfd_address, self._sfd_nbytes)
+            sfd_start = sfd_address - gmem.base
             known = gmem.written[sfd_start : sfd_start + self._sfd_nbytes]
             sfd = np.where(known, sfd, 0).astype(np.uint8).reshape(batches, -1)
         zero = d.dtype.type(0)
@@ -285,13 +280,14 @@ def _padded_c(
     return padded
 
 
-def _upload_bias(
-    machine: Machine, bias: NDArray[np.float32] | None, n: int, config: GemmConfig
-) -> int:
+def _checked_bias(
+    bias: NDArray[np.float32] | None, n: int, config: GemmConfig
+) -> NDArray[np.float32] | None:
+    """Return the bias that the kernel adds; None if it adds none."""
     if bias is None and not config.bias:
-        return 0
+        return None
     if bias is None or not config.bias:
         raise InputError("pass bias= and set config.bias, or neither")
     if bias.shape != (n,) or bias.dtype != np.float32:
         raise InputError(f"bias is {bias.dtype} {bias.shape}; give float32 ({n},)")
-    return machine.gmem.upload("bias", bias)
+    return bias

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 
-from fp4ref.gemm.partition import GemmParams
+from fp4ref.gemm.params import GemmParams
 from fp4ref.gemm.pipeline import Ring
 from fp4ref.gemm.plan import Plan
 from fp4ref.gemm.plan.warps import CTA_THREADS, NamedBarrierId

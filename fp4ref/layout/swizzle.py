@@ -94,6 +94,11 @@ class SwizzleMode(IntEnum):
         """Bytes of one row, inside which chunks move; 16, one chunk, for NONE."""
         return 16 << self.value
 
+    @classmethod
+    def of_span(cls, nbytes: int) -> SwizzleMode:
+        """Return the mode whose span a row of `nbytes` fills."""
+        return next(mode for mode in cls if mode.span == nbytes)
+
     @property
     def swizzle(self) -> Swizzle:
         """The permutation of byte offsets from an aligned start."""

@@ -6,7 +6,7 @@
 #include "../hardware/clc.cuh"
 #include "../hardware/tma.cuh"
 #include "../hardware/tmem.cuh"
-#include "config.cuh"
+#include "plan.cuh"
 #include "pipeline.cuh"
 
 // Wait until every mainloop stage is empty again. Frame 8.1.

@@ -1,10 +1,8 @@
 // Part 3. descriptors: matrix descriptors of a stage, and the steps of its K blocks.
 #pragma once
 #include "../hardware/smem.cuh"
-#include "config.cuh"
-
-constexpr u32 K_BLOCKS = TILE_K / MMA_K;
-constexpr u32 SFA_COLUMNS = 4;  // TMEM columns of the scales of 128 rows and one K=64 block
+#include "../hardware/tcgen05.cuh"
+#include "plan.cuh"
 
 constexpr u32 SWIZZLE_NONE = 0, SWIZZLE_128B = 2;  // codes of the matrix descriptor
 

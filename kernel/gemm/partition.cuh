@@ -3,35 +3,12 @@
 // Coordinates are element offsets, fastest dimension first. Scale factors are copied as 16-bit
 // elements: 256 of them are one 512-byte atom of 128 rows and four scales.
 #pragma once
-#include "../hardware/tensor_map.cuh"
 #include "../layout/scale_factors.cuh"
-#include "config.cuh"
-#include "tile_scheduler.cuh"
+#include "plan.cuh"
+#include "params.cuh"
+#include "tile_grid.cuh"
 
 constexpr u32 ATOM_K = 4 * SF_VEC_SIZE;  // elements of K that one scale atom covers
-
-// Kernel parameters: the problem and its tensor maps. The host writes this block; see
-// fp4ref/cuda_kernel/parameters.py.
-struct GemmParams {
-    TensorMap a, b, sfa, sfb, c, d;
-    u64 sfd;            // global address of the scales of D, or 0
-    const float* bias;  // N numbers, or 0
-    u32 m, n, k, l;
-    float alpha;
-    u32 scale_type;  // of A and B: 0 UE4M3, 1 UE8M0
-
-    // Mainloop iterations of a tile. Frame 2.3.
-    __device__ __forceinline__ u32 k_tiles() const { return (k + TILE_K - 1) / TILE_K; }
-
-    // Scales of one row of D.
-    __device__ __forceinline__ u32 sfd_columns() const {
-        return (n + SF_VEC_SIZE - 1) / SF_VEC_SIZE;
-    }
-
-    __device__ __forceinline__ TileGrid grid() const {
-        return {(m + TILE_M - 1) / TILE_M, (n + TILE_N - 1) / TILE_N, l};
-    }
-};
 
 struct Coords3 {
     u32 x, y, z;

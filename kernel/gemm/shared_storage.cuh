@@ -4,7 +4,7 @@
 // TMEM address.
 #pragma once
 #include "../hardware/named_barrier.cuh"
-#include "config.cuh"
+#include "plan.cuh"
 #include "partition.cuh"
 #include "pipeline.cuh"
 

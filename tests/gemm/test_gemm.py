@@ -199,7 +199,7 @@ def test_the_padding_of_sfd_is_zero() -> None:
     sfd = problem.output().sfd
     assert sfd is not None
     assert sfd.shape == (1, 2 * 2 * 512)
-    known = machine.gmem.written[problem.sfd_address - machine.gmem.base :][:2048]
+    known = machine.gmem.written[problem.params.sfd - machine.gmem.base :][:2048]
     assert known.all()
     rows, columns = np.indices((256, 8))
     outside = (rows >= 130) | (columns >= 5)

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from fp4ref import BlockScaled, GemmConfig
+from fp4ref.gemm.params import GemmParams
 from fp4ref.gemm.partition import (
-    GemmParams,
     a_coords,
     b_coords,
     pitch_elements,

@@ -46,11 +46,8 @@ class Epilogue:
 
     def c_rows(self, stage: int) -> int:
         """Shared address of this warp's rows of a C stage."""
-        plan = self.storage.plan
-        return (
-            self.storage.address("c_subtile", stage)
-            + self.lane * plan.c_subtile_nbytes // plan.tile_m
-        )
+        first = self.storage.address("c_subtile", stage)
+        return first + self.lane * self.storage.plan.c_row_nbytes
 
     def rows(self, work: WorkTile) -> range:
         """Rows of D that this warp finishes; the last ones may lie outside."""

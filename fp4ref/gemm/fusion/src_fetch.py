@@ -12,6 +12,10 @@ from fp4ref.layout import SwizzleMode, swizzled_offsets
 from fp4ref.numerics.elements import ELEMENTS
 
 
+ROWS = 32
+"""Of a warp: one for each thread."""
+
+
 @dataclass(frozen=True, repr=False)
 class SrcFetch(Node):
     """CUTLASS's ``Sm90SrcFetch``.
@@ -31,12 +35,12 @@ class SrcFetch(Node):
         element = ELEMENTS[self.element]
         row_nbytes = len(columns) * element.bits // 8
         with (yield from e.c.wait()) as stage:
-            nbytes = e.warp.threads * row_nbytes
+            nbytes = ROWS * row_nbytes
             block = smem.ld(e.warp, e.c_rows(stage.index), nbytes)
             # The next load of C overwrites the stage through the async proxy.
             smem.fence_proxy_async(e.warp)
         swizzle = SwizzleMode.of_span(row_nbytes)
-        rows = block[swizzled_offsets(swizzle, e.warp.threads, row_nbytes)]
+        rows = block[swizzled_offsets(swizzle, ROWS, row_nbytes)]
         return element.decode(rows.view(element.code_dtype))
 
     def visit(self, v: Visit, *inputs: F32) -> F32:

@@ -15,6 +15,7 @@ import numpy as np
 
 from fp4ref.errors import ConfigError
 from fp4ref.gemm.config import GemmConfig
+from fp4ref.gemm.fusion.registry import activations
 from fp4ref.gemm.plan.values import Plan
 from fp4ref.hardware.shared_memory import NBYTES as SMEM_NBYTES
 from fp4ref.hardware.tmem import COLUMNS
@@ -128,7 +129,7 @@ def _finite(field: str) -> None:
 _one_of("tile_n", 64, 128, gap="gemm-tile")
 _one_of("d_format", "f32", "bf16", "f16", "nvfp4", gap="gemm-output")
 _one_of("c_format", None, "f32", "bf16", "f16", gap="gemm-output")
-_one_of("activation", None, "relu", "gelu", "silu", gap="gemm-activation")
+_one_of("activation", None, *activations(), gap="gemm-activation")
 _one_of("scheduler", "clc", "static", gap="gemm-scheduler")
 _one_of("raster", "m", "n", gap="gemm-scheduler")
 _one_of("scale_buffers", 1, 2)

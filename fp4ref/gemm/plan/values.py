@@ -11,6 +11,8 @@ from functools import cached_property
 
 from fp4ref.gemm.config import SF_VEC_SIZE, SUBTILE_N, TILE_K, TILE_M, GemmConfig
 from fp4ref.gemm.descriptors import K_BLOCKS, SF_COLUMNS
+from fp4ref.gemm.fusion.linear_combination import linear_combination
+from fp4ref.gemm.fusion.node import Node
 from fp4ref.gemm.plan.rings import RingSpec, rings
 from fp4ref.gemm.plan.smem_map import Buffer, SmemMap
 from fp4ref.gemm.plan.tmem_map import TmemMap
@@ -37,13 +39,6 @@ _DATA_TYPE: dict[str, DataType] = {
     "f16": DataType.FLOAT16,
     "nvfp4": DataType.U4_ALIGN8B,
 }
-_SWIZZLE: dict[int, SwizzleMode] = {
-    128: SwizzleMode.B128,
-    64: SwizzleMode.B64,
-    16: SwizzleMode.NONE,
-}
-"""Swizzle of an epilogue subtile by the bytes of its row."""
-
 _BUILDER = "CUTLASS sm100_blockscaled_umma_builder.inl"
 _CARVEOUT = "CUTLASS sm100_pipeline_carveout.inl"
 _KERNEL = "CUTLASS sm100_gemm_tma_warpspecialized.hpp"
@@ -110,6 +105,16 @@ class Plan:
     def subtiles(self) -> int:
         """Epilogue subtiles of a tile."""
         return self.tile_n // SUBTILE_N
+
+    @deduced("a row of 32 f32 numbers is the widest swizzle's span", _BUILDER)
+    def subtile_n(self) -> int:
+        """Columns of D that the epilogue handles at a time."""
+        return SUBTILE_N
+
+    @deduced("elements of K that share a scale in NVFP4", _SCALES)
+    def sf_vec_size(self) -> int:
+        """Elements of a row that one scale is for."""
+        return SF_VEC_SIZE
 
     @deduced("scales come in whole blocks of 128 rows, for {p.tile_n} of B", _SCALES)
     def sf_rows_b(self) -> int:
@@ -183,6 +188,21 @@ class Plan:
         """TMA element type of D."""
         return _DATA_TYPE[self.config.d_format]
 
+    @deduced(
+        "activation(beta * C + (alpha * acc + bias)), innermost first; without C, or "
+        "with beta 0, C is +0",
+        "CUTLASS sm90_callbacks_tma_warpspecialized.hpp",
+    )
+    def fusion(self) -> Node:
+        """The epilogue's formula as a tree of nodes."""
+        config = self.config
+        return linear_combination(
+            beta=config.beta,
+            source=config.c_format if self.loads_c else None,
+            bias=config.bias,
+            activation=config.activation,
+        )
+
     @deduced(f"{{p.tile_m}} x {SUBTILE_N} elements of {{c.c_format}}", _BUILDER)
     def c_subtile_nbytes(self) -> int:
         """One C stage."""
@@ -194,6 +214,21 @@ class Plan:
     def scale_buffers(self) -> int:
         """Sets of scale columns in TMEM."""
         return self.config.scale_buffers
+
+    @deduced("{p.c_subtile_nbytes:,} bytes in {p.tile_m} rows", _BUILDER)
+    def c_row_nbytes(self) -> int:
+        """One row of a C stage."""
+        return self.c_subtile_nbytes // self.tile_m
+
+    @deduced("{p.d_subtile_nbytes:,} bytes in {p.tile_m} rows", _BUILDER)
+    def d_row_nbytes(self) -> int:
+        """One row of a D stage."""
+        return self.d_subtile_nbytes // self.tile_m
+
+    @deduced("asked: {value}", _BUILDER)
+    def d_stages(self) -> int:
+        """D stages, each written again when its store has read it."""
+        return self.config.d_stages
 
     @deduced(f"{{p.tile_m}} x {SUBTILE_N} elements of {{c.d_format}}", _BUILDER)
     def d_subtile_nbytes(self) -> int:
@@ -254,7 +289,7 @@ class Plan:
     @deduced("one warp a role and four of epilogue, by their order", _KERNEL)
     def warps(self) -> tuple[RoleWarps, ...]:
         """The table of roles."""
-        return warps(loads_c=self.loads_c)
+        return warps(loads_c=self.loads_c, asks_clc=self.config.scheduler == "clc")
 
     @deduced("32 of every warp", _KERNEL)
     def threads(self) -> int:
@@ -268,7 +303,7 @@ class Plan:
         Scheduler, load, MMA and four epilogue warps; the epilogue load warp if it
         works.
         """
-        return sum(each.threads for each in self.warps if each.reads_tiles)
+        return sum(each.threads for each in self.warps if each.works)
 
     @deduced("the barriers that the roles meet at, in CUTLASS's order", _KERNEL)
     def rings(self) -> tuple[RingSpec, ...]:
@@ -333,4 +368,4 @@ class Plan:
 
 def subtile_swizzle(data_type: DataType) -> SwizzleMode:
     """Swizzle of a 128 x 32 subtile in shared memory."""
-    return _SWIZZLE[SUBTILE_N * data_type.bits // 8]
+    return SwizzleMode.of_span(SUBTILE_N * data_type.bits // 8)

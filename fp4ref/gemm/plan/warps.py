@@ -34,14 +34,14 @@ class RoleWarps:
     ----------
     first, count
         Index of the first warp, and how many there are.
-    reads_tiles
-        Whether they ask the tile scheduler for work.
+    works
+        Whether they have anything to do; else they only meet the others once.
     """
 
     role: WarpRole
     first: int
     count: int
-    reads_tiles: bool = True
+    works: bool = True
 
     @property
     def threads(self) -> int:
@@ -55,19 +55,20 @@ EPILOGUE_WARPS = 4
 EPILOGUE_THREADS = EPILOGUE_WARPS * WARP_THREADS
 
 
-def warps(*, loads_c: bool) -> tuple[RoleWarps, ...]:
+def warps(*, loads_c: bool, asks_clc: bool) -> tuple[RoleWarps, ...]:
     """Return the table of roles, in the order of the warps."""
+    works = {WarpRole.EPILOGUE_LOAD: loads_c, WarpRole.SCHEDULER: asks_clc}
     counts = dict.fromkeys(WarpRole, 1) | {WarpRole.EPILOGUE: EPILOGUE_WARPS}
     return tuple(
         RoleWarps(
             role,
             role.value,
             counts[role],
-            loads_c or role is not WarpRole.EPILOGUE_LOAD,
+            works.get(role, True),
         )
         for role in WarpRole
     )
 
 
-CTA_WARPS = sum(each.count for each in warps(loads_c=False))
+CTA_WARPS = sum(each.count for each in warps(loads_c=False, asks_clc=True))
 CTA_THREADS = CTA_WARPS * WARP_THREADS

@@ -1,6 +1,6 @@
 // Part 2. tile_grid: the output tiles of the problem, and one of them.
 #pragma once
-#include "../plan.cuh"
+#include "plan.cuh"
 
 // CUTLASS's WorkTileInfo: tile indices, and whether there is work.
 struct WorkTile {

@@ -1,0 +1,126 @@
+"""Part 3. params: what a launch passes to the kernel by value.
+
+`FIELDS` is the one table of it. `fp4ref.cuda_kernel.parameters` makes from it the bytes
+that a launch passes and the struct of ``kernel/gemm/params.cuh``, and
+`fp4ref.cuda_kernel.on_device` the arguments of a launch on a card.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from struct import calcsize
+from typing import Any
+
+from fp4ref.gemm.config import SF_VEC_SIZE, TILE_K
+from fp4ref.gemm.tile_grid import TileGrid
+from fp4ref.hardware.tensor_map import NBYTES, TensorMap
+from fp4ref.numerics import ScaleFormat
+
+
+class Kind(Enum):
+    """What a field is: its type in CUDA, and its bytes as `struct` writes them."""
+
+    TENSOR_MAP = ("TensorMap", f"{NBYTES}s")
+    POINTER = ("const float*", "Q")
+    ADDRESS = ("u64", "Q")
+    """A global address that the kernel counts with; moved on a card as a pointer is."""
+    F32 = ("float", "f")
+    U32 = ("u32", "I")
+
+    def __init__(self, cuda: str, code: str) -> None:
+        self.cuda = cuda
+        self.code = f"<{code}"
+
+    @property
+    def nbytes(self) -> int:
+        """Size, and alignment too."""
+        return calcsize(self.code)
+
+
+@dataclass(frozen=True, slots=True)
+class GemmParams:
+    """Kernel parameters: the problem and its tensor maps.
+
+    Attributes
+    ----------
+    m, n, k, l
+        Sizes and batch count.
+    sfd, bias
+        Global addresses of plain pointers; 0 when unused.
+    alpha
+        As float32, applied to the accumulator.
+    """
+
+    m: int
+    n: int
+    k: int
+    l: int  # noqa: E741  the batch mode's name in CUTLASS
+    scale_format: ScaleFormat
+    alpha: float
+    a: TensorMap
+    b: TensorMap
+    sfa: TensorMap
+    sfb: TensorMap
+    c: TensorMap | None
+    d: TensorMap
+    sfd: int
+    bias: int
+    grid: TileGrid
+
+    @property
+    def k_tiles(self) -> int:
+        """Mainloop iterations of a tile. Frame 2.3."""
+        return -(-self.k // TILE_K)
+
+    @property
+    def sfd_columns(self) -> int:
+        """Scales of one row of D."""
+        return -(-self.n // SF_VEC_SIZE)
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One field of the parameter block.
+
+    Attributes
+    ----------
+    sentence
+        What it is; the comment in CUDA.
+    take
+        How `GemmParams` gives it; None takes the attribute of its name.
+    """
+
+    name: str
+    kind: Kind
+    sentence: str
+    take: Callable[[GemmParams], Any] | None = None
+
+    def of(self, params: GemmParams) -> Any:
+        """Return the field's value; None for a tensor map that is never used."""
+        return self.take(params) if self.take else getattr(params, self.name)
+
+
+FIELDS: tuple[Field, ...] = (
+    Field("a", Kind.TENSOR_MAP, "A: (K, M, L)"),
+    Field("b", Kind.TENSOR_MAP, "B: (K, N, L)"),
+    Field("sfa", Kind.TENSOR_MAP, "SFA: atoms along K, then blocks of 128 rows"),
+    Field("sfb", Kind.TENSOR_MAP, "SFB: likewise"),
+    Field("c", Kind.TENSOR_MAP, "C: (N, M, L); zeros without C"),
+    Field("d", Kind.TENSOR_MAP, "D: (N, M, L)"),
+    Field("sfd", Kind.ADDRESS, "global address of the scales of D, or 0"),
+    Field("bias", Kind.POINTER, "N numbers, or 0"),
+    Field("m", Kind.U32, "rows of A and D"),
+    Field("n", Kind.U32, "rows of B, columns of D"),
+    Field("k", Kind.U32, "columns of A and B"),
+    Field("l", Kind.U32, "batches"),
+    Field("alpha", Kind.F32, "factor of the accumulator"),
+    Field(
+        "scale_type",
+        Kind.U32,
+        "of A and B: 0 UE4M3, 1 UE8M0",
+        lambda params: params.scale_format is ScaleFormat.UE8M0,
+    ),
+)
+"""Every field in the order of the block, each aligned to its size."""

@@ -1,0 +1,51 @@
+// Part 3. params: what a launch passes to the kernel by value.
+//
+// The block is written from a table; what is computed from it is written by hand.
+#pragma once
+#include "../hardware/tensor_map.cuh"
+#include "plan.cuh"
+#include "tile_grid.cuh"
+
+// Written by fp4ref.cuda_kernel.parameters from FIELDS of fp4ref.gemm.params.
+struct ParameterBlock {
+    TensorMap a;  // A: (K, M, L)
+    TensorMap b;  // B: (K, N, L)
+    TensorMap sfa;  // SFA: atoms along K, then blocks of 128 rows
+    TensorMap sfb;  // SFB: likewise
+    TensorMap c;  // C: (N, M, L); zeros without C
+    TensorMap d;  // D: (N, M, L)
+    u64 sfd;  // global address of the scales of D, or 0
+    const float* bias;  // N numbers, or 0
+    u32 m;  // rows of A and D
+    u32 n;  // rows of B, columns of D
+    u32 k;  // columns of A and B
+    u32 l;  // batches
+    float alpha;  // factor of the accumulator
+    u32 scale_type;  // of A and B: 0 UE4M3, 1 UE8M0
+};
+
+static_assert(sizeof(ParameterBlock) == 896);
+static_assert(__builtin_offsetof(ParameterBlock, a) == 0);
+static_assert(__builtin_offsetof(ParameterBlock, sfd) == 768);
+static_assert(__builtin_offsetof(ParameterBlock, bias) == 776);
+static_assert(__builtin_offsetof(ParameterBlock, m) == 784);
+static_assert(__builtin_offsetof(ParameterBlock, alpha) == 800);
+static_assert(__builtin_offsetof(ParameterBlock, scale_type) == 804);
+// End of what is written.
+
+// Kernel parameters: the problem and its tensor maps.
+struct GemmParams : ParameterBlock {
+    // Mainloop iterations of a tile. Frame 2.3.
+    __device__ __forceinline__ u32 k_tiles() const { return (k + TILE_K - 1) / TILE_K; }
+
+    // Scales of one row of D.
+    __device__ __forceinline__ u32 sfd_columns() const {
+        return (n + SF_VEC_SIZE - 1) / SF_VEC_SIZE;
+    }
+
+    __device__ __forceinline__ TileGrid grid() const {
+        return {(m + TILE_M - 1) / TILE_M, (n + TILE_N - 1) / TILE_N, l};
+    }
+};
+
+static_assert(sizeof(GemmParams) == sizeof(ParameterBlock));
