@@ -16,8 +16,8 @@ from importlib import import_module
 from importlib.resources import files
 from pathlib import PurePosixPath
 
-from fp4ref.cuda_kernel.header import constants, plan_header
-from fp4ref.cuda_kernel.sources import MAIN, kernel_root, one_file
+from fp4ref.cuda_kernel.choices import constants, one_file
+from fp4ref.cuda_kernel.sources import MAIN
 from fp4ref.device.compile import (
     INSTALL,
     Compiled,
@@ -98,8 +98,7 @@ def compile_kernel(config: GemmConfig, arch: str = ARCH) -> Compiled:
     CompileError
         NVRTC is not installed, or refused the source.
     """
-    source = one_file(kernel_root(), plan_header(config))
-    return compile_cuda(source, arch, name=MAIN)
+    return compile_cuda(one_file(config), arch, name=MAIN)
 
 
 def require_tcgen05(capability: tuple[int, int], card: str) -> str:
@@ -162,10 +161,10 @@ def _is_wrapper(file: str) -> bool:
 
     Of the kernel's own files those are the twins of modules that say so.
     """
-    path = PurePosixPath(file)
-    if path.parent.name != "gemm":
+    if not file.startswith("kernel/gemm/"):
         return file.startswith("kernel/")
-    return is_caller_meant(vars(import_module(f"fp4ref.gemm.{path.stem}")))
+    path = PurePosixPath(file).with_suffix("").relative_to("kernel")
+    return is_caller_meant(vars(import_module(f"fp4ref.{'.'.join(path.parts)}")))
 
 
 def _statement(

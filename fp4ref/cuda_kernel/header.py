@@ -159,7 +159,23 @@ def _init(ring: RingSpec) -> Iterator[str]:
         yield f"        {ring.name}().init({ring.full.count}, {ring.empty.count});"
 
 
-_PARTS = (_asked, _deduced, _warps, _maps, _rings)
+def _buffers(p: Plan) -> Iterator[str]:
+    """The buffers by name."""
+    yield "// What lies behind the barriers, by name."
+    yield "struct Buffers : Rings {"
+    for buffer in p.buffers:
+        at = f"base + smem_map::{buffer.name.upper()}"
+        stage, offset = ("u32 stage", f" + stage * {buffer.nbytes}")
+        if not buffer.numbered:
+            stage, offset = "", ""
+        yield f"    {_INLINE} u32 {buffer.name}({stage}) const {{"
+        yield f"        return {at}{offset};"
+        yield "    }"
+    yield "};"
+    yield ""
+
+
+_PARTS = (_asked, _deduced, _warps, _maps, _rings, _buffers)
 
 
 def _said(arrivals: Arrivals | None, what: str) -> str:

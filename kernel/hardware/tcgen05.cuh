@@ -6,6 +6,8 @@
 #pragma once
 #include "smem.cuh"
 
+constexpr u32 MMA_K = 64;  // elements of K in one MMA
+
 // 32 rows of 16 bytes to 4 columns; row r lands in lanes r, r + 32, r + 64, r + 96. Frame 6.6.4.
 __device__ __forceinline__ void tcgen05_cp(bool elected, u32 taddr, u64 s_desc) {
     asm volatile(

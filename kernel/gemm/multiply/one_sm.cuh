@@ -1,5 +1,6 @@
 // Part 6. one_sm: the MMA of one SM, 128 rows of D.
 #pragma once
+#include "../../hardware/instr_descriptor.cuh"
 #include "../../layout/tmem_scales.cuh"
 #include "scale_copies.cuh"
 
