@@ -6,7 +6,7 @@ lines of ``kernel/gemm/parts.cuh``.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -25,7 +25,8 @@ from fp4ref.gemm.tile_grid import WorkTile
 from fp4ref.gemm.tiles.clc_scheduler import ClcTileScheduler
 from fp4ref.gemm.tiles.scheduler import TileScheduler
 from fp4ref.gemm.tiles.static_scheduler import StaticTileScheduler
-from fp4ref.hardware.sm import Warp
+from fp4ref.gemm.tiles.throttle import ClcThrottle, NoThrottle
+from fp4ref.hardware.sm import Blocked, Warp
 from fp4ref.numerics.elements import BLOCKS
 
 
@@ -43,6 +44,14 @@ class Loader(Protocol):
 
     def load(self, stage: Stage, work: WorkTile, k_tile: int) -> None:
         """Start the copies of one k-tile."""
+        ...
+
+
+class Throttle(Protocol):
+    """What lets the scheduler warp ask."""
+
+    def release(self) -> Generator[Blocked, None, None]:
+        """Say that a tile has been started."""
         ...
 
 
@@ -80,6 +89,7 @@ class Parts:
     """The piece for each job, under the name that the roles use."""
 
     tile_scheduler: Callable[[Warp, SharedStorage], TileScheduler]
+    throttle: Callable[[Warp, SharedStorage], Throttle]
     loader: Callable[[Warp, SharedStorage], Loader]
     load_order_barrier: Callable[[Warp, SharedStorage], LoadOrderBarrier]
     multiplier: Callable[[Warp, SharedStorage, int], Multiplier]
@@ -87,17 +97,15 @@ class Parts:
     output: Output
 
 
-_TILE_SCHEDULERS = {"clc": ClcTileScheduler, "static": StaticTileScheduler}
-
-
 def parts(plan: Plan) -> Parts:
     """Choose the pieces of a plan."""
-    config = plan.config
+    config, asks_clc = plan.config, plan.ring("clc").used
     output: Output = Convert(config.d_format)
     if config.d_format in BLOCKS:
         output = BlockScaleFactorRowStore(config.sfd_format, config.norm_constant)
     return Parts(
-        tile_scheduler=_TILE_SCHEDULERS[config.scheduler],
+        tile_scheduler=ClcTileScheduler if asks_clc else StaticTileScheduler,
+        throttle=ClcThrottle if asks_clc else NoThrottle,
         loader=TmaLoader,
         load_order_barrier=LoadOrder if plan.loads_c else NoLoadOrder,
         multiplier=OneSm,

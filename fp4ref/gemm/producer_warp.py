@@ -26,14 +26,15 @@ def producer_warp(
     loader.prefetch()
     yield from init_barriers(warp, storage)
     yield from clc.griddepcontrol_wait(warp)
+    work = WorkIterator(warp, storage, parts)
     mainloop = Producer(warp, storage.ring("mainloop"), committed_by_tma)
-    load_order = parts.load_order_barrier(warp, storage)
+    throttle = parts.throttle(warp, storage)
     k_tiles = storage.params.k_tiles
     prologue = min(mainloop.ring.stages, k_tiles)
-    work = WorkIterator(warp, storage, parts)
+    load_order = parts.load_order_barrier(warp, storage)
     with warp.frame("5 ctx"):
         while work.has_work:
-            yield from work.scheduler.throttle()
+            yield from throttle.release()
             with warp.frame("2.3"):
                 warp.note("k_tile_count", k_tiles=k_tiles, prologue=prologue)
             yield from load(loader, mainloop, work.tile, 0, prologue)

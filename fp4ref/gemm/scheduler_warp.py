@@ -15,29 +15,39 @@ from fp4ref.hardware.sm import Blocked, Warp, frame
 
 @frame("1.10")
 def request_work(
-    warp: Warp, storage: SharedStorage, producer: Producer
+    producer: Producer, storage: SharedStorage
 ) -> Generator[Blocked, None, None]:
     """Ask for one more tile: ``advance_to_next_work``. Frame 1.10."""
     with (yield from producer.acquire()) as stage:
+        warp = producer.warp
         mbarrier.arrive_expect_tx(warp, stage.full, clc.RESPONSE_NBYTES)
         slot = storage.address("clc_response", stage.index)
         clc.try_cancel(warp, slot, stage.full)
 
 
-def scheduler_warp(
-    warp: Warp, storage: SharedStorage, parts: Parts
+def request_tiles(
+    storage: SharedStorage, work: WorkIterator, throttle: Consumer, clc_ring: Producer
 ) -> Generator[Blocked, None, None]:
     """Ask for a tile each time the load warp has started one.
 
-    The throttle keeps it from taking tiles that another SM would do sooner.
+    The throttle keeps the warp from taking tiles that another SM would do sooner.
     """
-    yield from init_barriers(warp, storage)
-    throttle = Consumer(warp, storage.ring("throttle"), arrive_on_empty(WARP_THREADS))
-    producer = Producer(warp, storage.ring("clc"), committed_by_tma)
-    work = WorkIterator(warp, storage, parts)
     while work.has_work:
         with (yield from throttle.wait()):
             pass
-        yield from request_work(warp, storage, producer)
+        yield from request_work(clc_ring, storage)
         yield from work.next()
-    yield from producer.tail()
+    yield from clc_ring.tail()
+
+
+def scheduler_warp(
+    warp: Warp, storage: SharedStorage, parts: Parts
+) -> Generator[Blocked, None, None]:
+    """Serve every role of this CTA that needs tiles."""
+    yield from init_barriers(warp, storage)
+    yield from request_tiles(
+        storage,
+        WorkIterator(warp, storage, parts),
+        Consumer(warp, storage.ring("throttle"), arrive_on_empty(WARP_THREADS)),
+        Producer(warp, storage.ring("clc"), committed_by_tma),
+    )

@@ -5,31 +5,27 @@
 #pragma once
 #include "pipeline.cuh"
 
-enum class Format { F32, BF16, F16, NVFP4 };
-enum class Activation { NONE, RELU, GELU, SILU };
-
-constexpr Format D_FORMAT = Format::F32;
-constexpr Format C_FORMAT = Format::F32;
-constexpr Activation ACTIVATION = Activation::NONE;
-constexpr bool SFD_UE8M0 = false;
-constexpr bool HAS_BIAS = false;
-constexpr bool SCHEDULER_IS_CLC = true;
 constexpr bool RASTER_ALONG_M = true;
-
-// float32 constants by their bits.
-constexpr u32 BETA_BITS = 0;
-constexpr u32 NORM_CONSTANT_BITS = 1065353216;
-
 constexpr u32 C_STAGES = 2;
 constexpr u32 D_STAGES = 2;
 constexpr u32 CLC_STAGES = 2;
 constexpr u32 ACCUMULATOR_STAGES = 2;
 constexpr u32 SCALE_BUFFERS = 2;
 
-// C is None and beta is 0.0: read if both are there.
-constexpr bool LOADS_C = false;
+// rows of the tile: the MMA's 128 of one SM.
+constexpr u32 TILE_M = 128;
 // asked: 128 columns; rows are 128 and K is 256.
 constexpr u32 TILE_N = 128;
+// K of a stage: four MMAs of 64.
+constexpr u32 TILE_K = 256;
+// MMAs of K = 64 in 256.
+constexpr u32 K_BLOCKS = 4;
+// elements of K that share a scale in NVFP4.
+constexpr u32 SF_VEC_SIZE = 16;
+// a row of 32 f32 numbers is the widest swizzle's span.
+constexpr u32 SUBTILE_N = 32;
+// columns of D in pieces of 32: 128 / 32.
+constexpr u32 SUBTILES = 4;
 // asked: None; None takes all 5 that fit.
 constexpr u32 MAINLOOP_STAGES = 5;
 // 128 x 256 elements of 4 bits.
@@ -44,10 +40,27 @@ constexpr u32 SFB_NBYTES = 2048;
 constexpr u32 STAGE_TX_BYTES = 36864;
 // 128 x 32 elements of None.
 constexpr u32 C_SUBTILE_NBYTES = 0;
+// 0 bytes in 128 rows.
+constexpr u32 C_ROW_NBYTES = 0;
 // 128 x 32 elements of f32.
 constexpr u32 D_SUBTILE_NBYTES = 16384;
+// 16,384 bytes in 128 rows.
+constexpr u32 D_ROW_NBYTES = 128;
+// 4 for 128 rows and each K=64 block.
+constexpr u32 SFA_COLUMNS = 4;
 // 4 for each 128 of 128 rows and each K=64 block.
 constexpr u32 SFB_COLUMNS = 4;
+static_assert(MAINLOOP_STAGES >= SCALE_BUFFERS);
+
+constexpr u32 WARP_THREADS = 32;
+constexpr u32 EPILOGUE_WARPS = 4;
+constexpr u32 EPILOGUE_THREADS = 128;
+constexpr u32 CTA_THREADS = 256;
+
+// The first warp of each role.
+enum WarpRole : u32 { MMA = 0, SCHEDULER = 1, MAINLOOP_LOAD = 2, EPILOGUE_LOAD = 3, EPILOGUE = 4 };
+
+enum NamedBarrierId : u32 { CTA_BARRIER = 0, EPILOGUE_BARRIER = 1, TMEM_ALLOCATION_BARRIER = 6 };
 
 // Byte offsets from the CTA's shared base: barriers first, then buffers.
 namespace smem_map {
@@ -74,6 +87,7 @@ constexpr u32 SFA = 197632;
 constexpr u32 SFB = 207872;
 constexpr u32 END = 218112;
 static_assert(END <= 232448, "a CTA has 232,448 bytes");
+static_assert(A % 1024 == 0 && B % 1024 == 0);  // 128-byte swizzle
 }  // namespace smem_map
 
 // TMEM columns: accumulators from 0, TILE_N apart, then (SFA, SFB) for each
@@ -118,5 +132,33 @@ struct Rings {
         throttle().init(32, 32);
         // full: 1 by tcgen05.commit; empty: 128 by epilogue warps.
         accumulator().init(1, 128);
+    }
+};
+
+// What lies behind the barriers, by name.
+struct Buffers : Rings {
+    __device__ __forceinline__ u32 clc_response(u32 stage) const {
+        return base + smem_map::CLC_RESPONSE + stage * 16;
+    }
+    __device__ __forceinline__ u32 tmem_pointer() const {
+        return base + smem_map::TMEM_POINTER;
+    }
+    __device__ __forceinline__ u32 d_subtile(u32 stage) const {
+        return base + smem_map::D_SUBTILE + stage * 16384;
+    }
+    __device__ __forceinline__ u32 c_subtile(u32 stage) const {
+        return base + smem_map::C_SUBTILE + stage * 0;
+    }
+    __device__ __forceinline__ u32 a(u32 stage) const {
+        return base + smem_map::A + stage * 16384;
+    }
+    __device__ __forceinline__ u32 b(u32 stage) const {
+        return base + smem_map::B + stage * 16384;
+    }
+    __device__ __forceinline__ u32 sfa(u32 stage) const {
+        return base + smem_map::SFA + stage * 2048;
+    }
+    __device__ __forceinline__ u32 sfb(u32 stage) const {
+        return base + smem_map::SFB + stage * 2048;
     }
 };

@@ -33,13 +33,14 @@ __device__ __forceinline__ void producer_warp(const SharedStorage& storage) {
     loader.prefetch();
     init_barriers(storage);
     clc_griddepcontrol_wait();
+    WorkIterator work(storage);
     Producer<MAINLOOP_STAGES> mainloop = {storage.mainloop()};
-    LoadOrderBarrier load_order(storage);
+    Throttle throttle(storage);
     const u32 k_tiles = storage.params.k_tiles();
     const u32 prologue = MAINLOOP_STAGES < k_tiles ? MAINLOOP_STAGES : k_tiles;  // 2.3
-    WorkIterator work(storage);
+    LoadOrderBarrier load_order(storage);
     while (work.has_work()) {
-        work.scheduler.throttle();
+        throttle.release();
         load(loader, mainloop, work.tile, 0, prologue);
         load_order.arrive();
         load(loader, mainloop, work.tile, prologue, k_tiles);  // 5.7

@@ -12,15 +12,19 @@ __device__ __forceinline__ void request_work(const SharedStorage& storage,
 
 // Ask for a tile each time the load warp has started one. The throttle keeps the warp from
 // taking tiles that another SM would do sooner.
-__device__ __forceinline__ void scheduler_warp(const SharedStorage& storage) {
-    init_barriers(storage);
-    Consumer<CLC_STAGES> throttle = {storage.throttle()};
-    Producer<CLC_STAGES> clc = {storage.clc()};
-    WorkIterator work(storage);
+__device__ __forceinline__ void request_tiles(const SharedStorage& storage, WorkIterator work,
+                                              Consumer<CLC_STAGES> throttle,
+                                              Producer<CLC_STAGES> clc) {
     while (work.has_work()) {
         arrive_on_empty(throttle.wait());
         request_work(storage, clc);
         work.next();
     }
     clc.tail();
+}
+
+// Serve every role of this CTA that needs tiles.
+__device__ __forceinline__ void scheduler_warp(const SharedStorage& storage) {
+    init_barriers(storage);
+    request_tiles(storage, WorkIterator(storage), {storage.throttle()}, {storage.clc()});
 }

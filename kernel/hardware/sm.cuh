@@ -10,6 +10,10 @@ using u16 = unsigned short;
 using u32 = unsigned int;
 using u64 = unsigned long long;
 
+struct u32x4 {
+    u32 x, y, z, w;
+};
+
 __device__ __forceinline__ u32 lane_index() {
     u32 lane;
     asm("mov.u32 %0, %%laneid;" : "=r"(lane));

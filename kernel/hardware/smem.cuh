@@ -11,10 +11,6 @@ __device__ __forceinline__ u32 smem_base() {
     return static_cast<u32>(__cvta_generic_to_shared(dynamic_shared_memory));
 }
 
-struct u32x4 {
-    u32 x, y, z, w;
-};
-
 __device__ __forceinline__ void smem_st(u32 address, u32x4 v) {
     asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(address), "r"(v.x), "r"(v.y),
                  "r"(v.z), "r"(v.w)

@@ -12,10 +12,7 @@ struct F32 {
 #pragma unroll
         for (u32 i = 0; i < 4; ++i) to[i] = from_bits(chunk[i]);
     }
-    static __device__ __forceinline__ void encode(const float* from, u32 (&chunk)[4]) {
-#pragma unroll
-        for (u32 i = 0; i < 4; ++i) chunk[i] = __float_as_uint(from[i]);
-    }
+    static __device__ __forceinline__ const float* encode(const float* from) { return from; }
 };
 
 // One word is a pair.
@@ -26,9 +23,9 @@ struct BF16 {
 #pragma unroll
         for (u32 i = 0; i < 4; ++i) decode_bf16(chunk[i], to[2 * i], to[2 * i + 1]);
     }
-    static __device__ __forceinline__ void encode(const float* from, u32 (&chunk)[4]) {
-#pragma unroll
-        for (u32 i = 0; i < 4; ++i) chunk[i] = encode_bf16(from[2 * i], from[2 * i + 1]);
+    static __device__ __forceinline__ u32x4 encode(const float* from) {
+        return {encode_bf16(from[0], from[1]), encode_bf16(from[2], from[3]),
+                encode_bf16(from[4], from[5]), encode_bf16(from[6], from[7])};
     }
 };
 
@@ -39,9 +36,9 @@ struct F16 {
 #pragma unroll
         for (u32 i = 0; i < 4; ++i) decode_f16(chunk[i], to[2 * i], to[2 * i + 1]);
     }
-    static __device__ __forceinline__ void encode(const float* from, u32 (&chunk)[4]) {
-#pragma unroll
-        for (u32 i = 0; i < 4; ++i) chunk[i] = encode_f16(from[2 * i], from[2 * i + 1]);
+    static __device__ __forceinline__ u32x4 encode(const float* from) {
+        return {encode_f16(from[0], from[1]), encode_f16(from[2], from[3]),
+                encode_f16(from[4], from[5]), encode_f16(from[6], from[7])};
     }
 };
 

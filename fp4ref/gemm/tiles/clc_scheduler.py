@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Generator
 
-from fp4ref.gemm.pipeline import Consumer, Producer, arrive_on_empty, arrive_on_full
+from fp4ref.gemm.pipeline import Consumer, arrive_on_empty
 from fp4ref.gemm.plan.warps import WARP_THREADS
 from fp4ref.gemm.shared_storage import SharedStorage
 from fp4ref.gemm.tile_grid import NO_WORK, WorkTile
@@ -25,9 +25,6 @@ class ClcTileScheduler(TileScheduler):
         super().__init__(warp, storage)
         self._consumer = Consumer(
             warp, storage.ring("clc"), arrive_on_empty(WARP_THREADS)
-        )
-        self._throttle = Producer(
-            warp, storage.ring("throttle"), arrive_on_full(WARP_THREADS)
         )
 
     @frame("2.2")
@@ -47,8 +44,3 @@ class ClcTileScheduler(TileScheduler):
             return self.noted("next_work", NO_WORK)
         ctaid = clc.get_first_ctaid(response)
         return self.noted("next_work", self.grid.tile(ctaid))
-
-    def throttle(self) -> Generator[Blocked, None, None]:
-        """Let the scheduler warp ask for one more: the load warp has started a tile."""
-        with (yield from self._throttle.acquire()):
-            pass

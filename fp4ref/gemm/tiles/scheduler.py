@@ -27,10 +27,6 @@ class TileScheduler(ABC):
     def fetch_next_work(self) -> Generator[Blocked, None, WorkTile]:
         """Return the next tile, or `NO_WORK`."""
 
-    @abstractmethod
-    def throttle(self) -> Generator[Blocked, None, None]:
-        """Say, from the load warp, that a tile has been started."""
-
     def noted(self, what: str, work: WorkTile) -> WorkTile:
         """Tell the trace which tile it is, and return it."""
         facts = {"m": work.m, "n": work.n, "l": work.l, "valid": work.valid}

@@ -29,7 +29,3 @@ class StaticTileScheduler(TileScheduler):
         self._number += self._stride
         yield from ()
         return self.noted("next_work", self.grid.tile_of_number(self._number))
-
-    def throttle(self) -> Generator[Blocked, None, None]:
-        """Nobody waits for the load warp."""
-        yield from ()

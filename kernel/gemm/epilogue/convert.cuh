@@ -12,10 +12,8 @@ struct Convert {
                                                  const Subtile& z, u32 buffer) {
 #pragma unroll
         for (u32 chunk = 0; chunk < SUBTILE_N / Element::PER_CHUNK; ++chunk) {
-            u32 words[4];
-            Element::encode(z + Element::PER_CHUNK * chunk, words);
-            smem_st(buffer + swizzled_offset<D_ROW_NBYTES>(e.row, chunk),
-                    {words[0], words[1], words[2], words[3]});
+            const u32 address = buffer + swizzled_offset<D_ROW_NBYTES>(e.row, chunk);
+            smem_st(address, Element::encode(z + Element::PER_CHUNK * chunk));
         }
     }
 };

@@ -9,16 +9,12 @@
 
 // Reads the answers that the scheduler warp asked for.
 struct ClcTileScheduler {
-    const SharedStorage& storage;
     TileGrid grid;
+    Buffers buffers;
     Consumer<CLC_STAGES> consumer;
-    Producer<CLC_STAGES> throttle_ring;
 
-    __device__ __forceinline__ explicit ClcTileScheduler(const SharedStorage& shared)
-        : storage(shared),
-          grid(shared.params.grid()),
-          consumer{shared.clc()},
-          throttle_ring{shared.throttle()} {}
+    __device__ __forceinline__ explicit ClcTileScheduler(const SharedStorage& storage)
+        : grid(storage.params.grid()), buffers(storage), consumer{storage.clc()} {}
 
     // Frame 2.2.
     __device__ __forceinline__ WorkTile initial_work() {
@@ -29,7 +25,7 @@ struct ClcTileScheduler {
     __device__ __forceinline__ WorkTile fetch_next_work() {
         const Stage stage = consumer.wait();
         ClcResponse response;
-        smem_ld(storage.clc_response(stage.index), response.low, response.high);
+        smem_ld(buffers.clc_response(stage.index), response.low, response.high);
         // The next try_cancel overwrites the slot through the async proxy.
         smem_fence_proxy_async();
         arrive_on_empty(stage);
@@ -37,7 +33,4 @@ struct ClcTileScheduler {
         const uint3 ctaid = clc_get_first_ctaid(response);
         return grid.tile(ctaid.x, ctaid.y, ctaid.z);
     }
-
-    // The load warp has started a tile: the scheduler warp may ask for one more.
-    __device__ __forceinline__ void throttle() { arrive_on_full(throttle_ring.acquire()); }
 };

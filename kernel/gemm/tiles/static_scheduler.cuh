@@ -21,7 +21,4 @@ struct StaticTileScheduler {
         number += gridDim.x;
         return grid.tile_of_number(number);
     }
-
-    // Nobody waits for the load warp.
-    __device__ __forceinline__ void throttle() {}
 };

@@ -1,0 +1,22 @@
+// Parts 1 to 8. parts: which piece does each job; every choice is made here, once.
+//
+// Written by fp4ref.cuda_kernel.choices from fp4ref.gemm.parts. This is for
+// GemmConfig(); what a configuration chooses takes its place.
+#pragma once
+#include "epilogue/convert.cuh"
+#include "fusion/acc_fetch.cuh"
+#include "fusion/alpha.cuh"
+#include "fusion/constant.cuh"
+#include "fusion/fma.cuh"
+#include "fusion/multiply.cuh"
+#include "load/load_order.cuh"
+#include "load/tma_loader.cuh"
+#include "multiply/one_sm.cuh"
+#include "tiles/clc_scheduler.cuh"
+
+using TileScheduler = ClcTileScheduler;
+using Loader = TmaLoader;
+using LoadOrderBarrier = NoLoadOrder;
+using Multiplier = OneSm;
+using Fusion = Fma<Constant<0x00000000>, Constant<0x00000000>, Multiply<Alpha, AccFetch>>;
+using Output = Convert<F32>;
