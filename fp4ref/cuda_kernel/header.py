@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import get_args
 
 import numpy as np
 
 from fp4ref.gemm import plan as plan_room
-from fp4ref.gemm.config import GemmConfig
+from fp4ref.gemm.config import Activation, Format, GemmConfig
 from fp4ref.gemm.plan import Plan, plan
 from fp4ref.gemm.plan.rings import Arrivals, RingSpec
 from fp4ref.hardware.shared_memory import BASE as SMEM_BASE
@@ -58,8 +59,8 @@ def _head() -> Iterator[str]:
 def _asked(p: Plan) -> Iterator[str]:
     """What the configuration asks for."""
     config = p.config
-    yield "enum class Format { F32, BF16, F16, NVFP4 };"
-    yield "enum class Activation { NONE, RELU, GELU, SILU };"
+    yield _enum("Format", *get_args(Format))
+    yield _enum("Activation", "none", *get_args(Activation))
     yield ""
     yield _constant("Format", "D_FORMAT", f"Format::{config.d_format.upper()}")
     c_format = (config.c_format or "f32").upper()
@@ -166,6 +167,10 @@ def _init(ring: RingSpec) -> Iterator[str]:
 
 def _said(arrivals: Arrivals | None, what: str) -> str:
     return f"{what}: {arrivals.count} by {arrivals.by}" if arrivals else ""
+
+
+def _enum(kind: str, *names: str) -> str:
+    return f"enum class {kind} {{ {', '.join(names).upper()} }};"
 
 
 def _constant(kind: str, name: str, value: str) -> str:

@@ -22,6 +22,7 @@ from fp4ref.hardware.tcgen05 import InstrDescriptor
 from fp4ref.hardware.tensor_map import DataType
 from fp4ref.layout import SwizzleMode
 from fp4ref.numerics import ScaleFormat
+from fp4ref.numerics.elements import element
 
 CARVEOUT_NBYTES = 160
 """Barriers, CLC responses and TMEM pointer in CUTLASS's budget formula."""
@@ -31,12 +32,6 @@ STAGE_BARRIER_NBYTES = 128
 them up. 4.2.0 and 4.2.1 take their 16 bytes: 36,880 for a stage of 128 x 128 x 256, not
 36,992."""
 
-_DATA_TYPE: dict[str, DataType] = {
-    "f32": DataType.FLOAT32,
-    "bf16": DataType.BFLOAT16,
-    "f16": DataType.FLOAT16,
-    "nvfp4": DataType.U4_ALIGN8B,
-}
 _SWIZZLE: dict[int, SwizzleMode] = {
     128: SwizzleMode.B128,
     64: SwizzleMode.B64,
@@ -176,12 +171,12 @@ class Plan:
     @deduced("asked: {c.c_format}; a kernel without C has the type of none", _BUILDER)
     def c_type(self) -> DataType:
         """TMA element type of C."""
-        return _DATA_TYPE[self.config.c_format or "f32"]
+        return _data_type(self.config.c_format or "f32")
 
     @deduced("asked: {c.d_format}", _BUILDER)
     def d_type(self) -> DataType:
         """TMA element type of D."""
-        return _DATA_TYPE[self.config.d_format]
+        return _data_type(self.config.d_format)
 
     @deduced(f"{{p.tile_m}} x {SUBTILE_N} elements of {{c.c_format}}", _BUILDER)
     def c_subtile_nbytes(self) -> int:
@@ -329,6 +324,11 @@ class Plan:
     def buffer(self, name: str) -> Buffer:
         """Return a row of the table of buffers."""
         return self._by_name[name]
+
+
+def _data_type(format: str) -> DataType:
+    """TMA element type of C or D."""
+    return DataType[element(format).tma or ""]
 
 
 def subtile_swizzle(data_type: DataType) -> SwizzleMode:
