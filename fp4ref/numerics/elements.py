@@ -83,6 +83,7 @@ _TABLE: Final[dict[str, Element]] = {
             dtype="float8_e4m3fn",
             tma="UINT8",
             idesc={"f8f6f4": 0},
+            encoder=encode_ue4m3,  # which keeps the sign; the decoder of UE4M3 does not
         ),
         Element(
             name="e5m2",
