@@ -7,7 +7,7 @@ from graphlib import CycleError, TopologicalSorter
 import grimp
 import pytest
 
-ROOMS = ("hardware", "gemm", "ptx")
+ROOMS = ("hardware", "gemm", "numerics", "ptx")
 
 
 @pytest.fixture

@@ -7,9 +7,9 @@ instructions.
 """
 
 from fp4ref.cuda_kernel.build import KernelCode, kernel_code, packaged_configs
+from fp4ref.cuda_kernel.choices import headers, one_file
 from fp4ref.cuda_kernel.on_sm import launch_ptx
 from fp4ref.cuda_kernel.parameters import parameter_block
-from fp4ref.cuda_kernel.choices import headers, one_file
 from fp4ref.cuda_kernel.sources import ENTRY
 
 __all__ = [

@@ -182,6 +182,10 @@ def _said(arrivals: Arrivals | None, what: str) -> str:
     return f"{what}: {arrivals.count} by {arrivals.by}" if arrivals else ""
 
 
+def _enum(kind: str, *names: str) -> str:
+    return f"enum class {kind} {{ {', '.join(names).upper()} }};"
+
+
 def _constant(kind: str, name: str, value: str) -> str:
     return f"constexpr {kind} {name} = {value};"
 

@@ -8,7 +8,6 @@ of this machine.
 from __future__ import annotations
 
 import re
-from functools import cache
 from pathlib import Path, PurePosixPath
 
 from fp4ref.errors import InputError

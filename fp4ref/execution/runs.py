@@ -28,6 +28,7 @@ from fp4ref.gemm.problem import GemmProblem
 from fp4ref.hardware.machine import Machine
 from fp4ref.hardware.machine_state import Ordering
 from fp4ref.layout import unswizzle_scales
+from fp4ref.numerics.elements import element
 from fp4ref.tensors.block_format import NVFP4_VEC_SIZE
 from fp4ref.tensors.block_scaled import BlockScaled, require_block_scaled
 from fp4ref.trace import State, Trace
@@ -233,9 +234,8 @@ def _reporter(
 
 
 def _typed(d: NDArray[Any], config: GemmConfig) -> NDArray[Any]:
-    if config.d_format == "bf16":
-        return d.view(ml_dtypes.bfloat16)
-    return d.view(np.float16) if config.d_format == "f16" else d
+    stored = element(config.d_format)
+    return d if stored.bits < 8 else d.view(stored.dtype or stored.code_dtype)
 
 
 def _meta(problem: GemmProblem, backend: str) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from fp4ref.gemm.plan import Plan, plan
 from fp4ref.hardware.machine import Machine
 from fp4ref.layout import sf_nbytes
 from fp4ref.numerics import unpack_e2m1
+from fp4ref.numerics.elements import element
 from fp4ref.tensors.block_scaled import BlockScaled
 from fp4ref.trace import Bytes, Dim3
 
@@ -39,7 +40,7 @@ class GemmOutput:
     Attributes
     ----------
     d
-        (L, M, N): float32, or uint16 bit patterns (bf16, f16), or uint8 E2M1 codes.
+        (L, M, N): float32, float16, uint16 bit patterns of bf16, or uint8 E2M1 codes.
     sfd
         (L, padded bytes) in the 128x4 layout; None unless D is NVFP4.
     written
@@ -187,11 +188,12 @@ class GemmProblem:
         written = gmem.written[start : start + self._d_nbytes]
         shape = (batches, m, -1)
         d: NDArray[Any]
-        if config.d_format == "nvfp4":
+        stored = element(config.d_format)
+        if stored.bits == 4:
             d = unpack_e2m1(raw).reshape(shape)
             mask = np.repeat(written, 2).reshape(shape)
         else:
-            d = raw.view("<f4" if config.d_format == "f32" else "<u2").reshape(shape)
+            d = raw.view(stored.host_dtype).reshape(shape)
             mask = written[:: d.itemsize].reshape(shape)
         mask = mask[..., :n]
         sfd = None
@@ -257,15 +259,12 @@ def _alpha(a: BlockScaled, b: BlockScaled, config: GemmConfig) -> float:
     return alpha
 
 
-_C_DTYPE = {"f32": np.float32, "bf16": np.uint16, "f16": np.float16}
-
-
 def _padded_c(
     c: NDArray[Any] | None, shape: tuple[int, int, int], plan: Plan
 ) -> NDArray[Any]:
     """Return C with a padded row pitch; zeros when the kernel never reads it."""
     config, (batches, m, n) = plan.config, shape
-    dtype = np.dtype(_C_DTYPE[config.c_format or "f32"])
+    dtype = element(config.c_format or "f32").host_dtype
     padded = np.zeros((batches, m, pitch_elements(n, plan.c_type)), dtype)
     if c is None:
         if plan.loads_c:

@@ -10,6 +10,7 @@ from typing import Literal
 
 from fp4ref.errors import DescriptorFault, NotModelled
 from fp4ref.numerics import ElementFormat, ScaleFormat
+from fp4ref.numerics.elements import ELEMENTS, element
 
 MMA_M = 128
 
@@ -21,17 +22,8 @@ The block-scaled kinds keep them 0.
 
 UnscaledKind = Literal["f16", "f8f6f4"]
 
-_TYPES: dict[str, dict[int, ElementFormat]] = {
-    "f16": {0: ElementFormat.F16, 1: ElementFormat.BF16},
-    "f8f6f4": {
-        0: ElementFormat.E4M3,
-        1: ElementFormat.E5M2,
-        3: ElementFormat.E2M3,
-        4: ElementFormat.E3M2,
-        5: ElementFormat.E2M1,
-    },
-}
-"""Codes of the types of A and B, for each kind without scales."""
+_E2M1 = element("e2m1").idesc["mxf4nvf4"]
+_SCALE_FORMATS = {each.element.scale_code: each for each in ScaleFormat}
 
 _D_TYPES = {0: "F16", 1: "F32", 2: "S32", 3: "(none)"}
 
@@ -69,14 +61,15 @@ class InstrDescriptor:
 
     def encode(self) -> int:
         """Return the 32-bit word."""
+        scale_type = self.scale_format.element.scale_code or 0
         return (
             self.b_sf_id << 4
-            | 1 << 7
-            | 1 << 10
+            | _E2M1 << 7
+            | _E2M1 << 10
             | self.negate_a << 13
             | self.negate_b << 14
             | self.n >> 3 << 17
-            | (self.scale_format is ScaleFormat.UE8M0) << 23
+            | scale_type << 23
             | self.m >> 7 << 27
             | self.a_sf_id << 29
         )
@@ -93,7 +86,7 @@ class InstrDescriptor:
             Sparsity, K = 96, or M other than 128.
         """
         fields = f"idesc {word:#010x}"
-        if (word >> 7) & 7 != 1 or (word >> 10) & 3 != 1:
+        if (word >> 7) & 7 != _E2M1 or (word >> 10) & 3 != _E2M1:
             raise DescriptorFault(
                 f"{fields}: element types {(word >> 7) & 7} and {(word >> 10) & 3}",
                 rule="E2M1 is type 1 in kind::mxf4 and kind::mxf4nvf4 (5 is for "
@@ -129,7 +122,7 @@ class InstrDescriptor:
         return cls(
             m,
             n,
-            ScaleFormat.UE8M0 if word >> 23 & 1 else ScaleFormat.UE4M3,
+            _SCALE_FORMATS[word >> 23 & 1],
             word >> 29 & 3,
             word >> 4 & 3,
             bool(word >> 13 & 1),
@@ -170,11 +163,10 @@ class UnscaledInstrDescriptor:
 
     def encode(self) -> int:
         """Return the 32-bit word."""
-        code = {element: code for code, element in _TYPES[self.kind].items()}
         return (
             1 << 4
-            | code[self.a_format] << 7
-            | code[self.b_format] << 10
+            | self.a_format.element.idesc[self.kind] << 7
+            | self.b_format.element.idesc[self.kind] << 10
             | self.negate_a << 13
             | self.negate_b << 14
             | self.n >> 3 << 17
@@ -240,7 +232,11 @@ def _unscaled_types(
 ) -> tuple[ElementFormat, ElementFormat]:
     """Return the types of A and B; raise `DescriptorFault` if the kind has them not."""
     fields = f"idesc {word:#010x} of kind::{kind}"
-    types = _TYPES[kind]
+    types = {
+        each.idesc[kind]: ElementFormat(each.name)
+        for each in ELEMENTS.values()
+        if kind in each.idesc
+    }
     a_code, b_code = word >> 7 & 7, word >> 10 & 7
     if a_code not in types or b_code not in types:
         raise DescriptorFault(

@@ -67,8 +67,8 @@ def mma(
         codes_a, codes_b = _codes(a.read(), i.a_format), _codes(b.read(), i.b_format)
         d.write(
             matmul_unscaled(
-                codes_a ^ _sign(i.a_format) if i.negate_a else codes_a,
-                codes_b ^ _sign(i.b_format) if i.negate_b else codes_b,
+                codes_a ^ i.a_format.element.sign if i.negate_a else codes_a,
+                codes_b ^ i.b_format.element.sign if i.negate_b else codes_b,
                 d.read(),
                 a_format=i.a_format,
                 b_format=i.b_format,
@@ -108,12 +108,6 @@ def _accept_barriers(warp: Warp, *tiles: Tile) -> None:
             warp.machine.advise(Advisory.BARRIER_FOR_PROXY_FENCE)
 
 
-def _codes(rows: Bytes, element: ElementFormat) -> NDArray[np.integer]:
+def _codes(rows: Bytes, format: ElementFormat) -> NDArray[np.integer]:
     """Elements of a tile: bytes, or little-endian pairs of them."""
-    return np.ascontiguousarray(rows).view(
-        np.uint16 if element.bits == 16 else np.uint8
-    )
-
-
-def _sign(element: ElementFormat) -> int:
-    return 1 << (element.bits - 1)
+    return np.ascontiguousarray(rows).view(format.element.code_dtype)

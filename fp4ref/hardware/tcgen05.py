@@ -34,7 +34,8 @@ from fp4ref.hardware.tcgen05_issue import (
 )
 from fp4ref.hardware.tensor_memory import LANES, SF_ID_MASK, lane_column
 from fp4ref.layout import SwizzleMode
-from fp4ref.numerics import ScaleFormat, mma_block_scaled, unpack_e2m1
+from fp4ref.numerics import mma_block_scaled, unpack_e2m1
+from fp4ref.numerics.elements import legal_scale_formats
 from fp4ref.trace import Range
 
 MMA_K = 64
@@ -251,9 +252,9 @@ def _check_scales(warp: Warp, i: InstrDescriptor, kind: str, scale_vec: str) -> 
         )
     vec_size = legal[scale_vec]
     ids = {0} if vec_size == 16 else {0, 2}
-    if vec_size == 32 and i.scale_format is not ScaleFormat.UE8M0:
+    if i.scale_format not in legal_scale_formats(vec_size):
         raise DescriptorFault(
-            "UE4M3 scales with 32 elements per scale",
+            f"{i.scale_format.name} scales with {vec_size} elements per scale",
             who=warp.who,
             rule="2X / block32 takes UE8M0 scales [PTX: scale types]",
             remedy="set bit 23 of idesc",

@@ -1,24 +1,22 @@
 """numerics: what the bits mean.
 
-`formats` holds the codes, `quantize` makes them, `dot` multiplies them as the tensor
-core does, and `dot_unscaled` does so for the formats without block scales; `arithmetic`
-and `activation` are the float32 operations of the epilogue.
+`elements` is the table of formats and `formats` has the conversions of PTX; `quantize`
+makes blocks of codes, `dot` multiplies them as the tensor core does, and `dot_unscaled`
+does so for the formats without block scales; `arithmetic` and `activation` are the
+float32 operations of the epilogue.
 Nothing here imports Numba before the first product.
 """
 
 from fp4ref.numerics.activation import gelu, relu, silu
 from fp4ref.numerics.arithmetic import add_f32, div_f32, fma_f32, mul_f32
 from fp4ref.numerics.dot import (
-    Operand,
-    decode_a,
-    decode_b,
     matmul_block_scaled,
     mma_block_scaled,
     mma_decoded,
 )
-from fp4ref.numerics.dot_unscaled import ElementFormat, matmul_unscaled
+from fp4ref.numerics.dot_unscaled import matmul_unscaled
+from fp4ref.numerics.elements import ElementFormat, ScaleFormat
 from fp4ref.numerics.formats import (
-    ScaleFormat,
     decode_e2m1,
     decode_ue4m3,
     decode_ue8m0,
@@ -30,6 +28,7 @@ from fp4ref.numerics.formats import (
     pack_e2m1,
     unpack_e2m1,
 )
+from fp4ref.numerics.operands import Operand, decode_a, decode_b
 from fp4ref.numerics.quantize import (
     amax_global_scale,
     dequantize_blocks,

@@ -60,6 +60,14 @@ def fma_f32(a: npt.ArrayLike, b: npt.ArrayLike, c: npt.ArrayLike) -> F32:
         return canonical_nan(total.astype(np.float32))
 
 
+def _rounded(name: str, operation: np.ufunc, a: npt.ArrayLike, b: npt.ArrayLike) -> F32:
+    """Apply an operation that NumPy rounds to nearest, with the NaN of PTX."""
+    x, y = require_float32(a, f"{name} a"), require_float32(b, f"{name} b")
+    require_broadcast(a=x, b=y)
+    with np.errstate(all="ignore"):
+        return canonical_nan(operation(x, y))
+
+
 def mul_f32(a: npt.ArrayLike, b: npt.ArrayLike) -> F32:
     """Return ``a * b``. PTX: ``mul.rn.f32``.
 
@@ -68,10 +76,7 @@ def mul_f32(a: npt.ArrayLike, b: npt.ArrayLike) -> F32:
     InputError
         An argument is not float32, or the shapes do not broadcast.
     """
-    a, b = require_float32(a, "mul_f32 a"), require_float32(b, "mul_f32 b")
-    require_broadcast(a=a, b=b)
-    with np.errstate(all="ignore"):
-        return canonical_nan(a * b)
+    return _rounded("mul_f32", np.multiply, a, b)
 
 
 def add_f32(a: npt.ArrayLike, b: npt.ArrayLike) -> F32:
@@ -82,10 +87,7 @@ def add_f32(a: npt.ArrayLike, b: npt.ArrayLike) -> F32:
     InputError
         An argument is not float32, or the shapes do not broadcast.
     """
-    a, b = require_float32(a, "add_f32 a"), require_float32(b, "add_f32 b")
-    require_broadcast(a=a, b=b)
-    with np.errstate(all="ignore"):
-        return canonical_nan(a + b)
+    return _rounded("add_f32", np.add, a, b)
 
 
 def div_f32(a: npt.ArrayLike, b: npt.ArrayLike) -> F32:
@@ -96,7 +98,4 @@ def div_f32(a: npt.ArrayLike, b: npt.ArrayLike) -> F32:
     InputError
         An argument is not float32, or the shapes do not broadcast.
     """
-    a, b = require_float32(a, "div_f32 a"), require_float32(b, "div_f32 b")
-    require_broadcast(a=a, b=b)
-    with np.errstate(all="ignore"):
-        return canonical_nan(a / b)
+    return _rounded("div_f32", np.divide, a, b)

@@ -13,132 +13,20 @@ measured here on a Blackwell card.
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
-from fp4ref.arguments import require_array, require_instance, require_integer
+from fp4ref.arguments import require_array, require_instance
 from fp4ref.errors import InputError
-from fp4ref.numerics.formats import (
-    F32,
-    U8,
-    ScaleFormat,
-    decode_e2m1,
-    require_codes,
-    require_float32,
-    require_scale_format,
-)
+from fp4ref.numerics.elements import ScaleFormat
+from fp4ref.numerics.formats import F32, require_float32
+from fp4ref.numerics.operands import K_STEP, Operand, decode_a, decode_b
 
-GROUP: Final = 16  # products summed before scaling, also with 32-element scales
-K_STEP: Final = 64  # K of one instruction
-
-I8 = npt.NDArray[np.int8]
-I64 = npt.NDArray[np.int64]
-
-_LEGAL_SCALES: Final = {
-    (ScaleFormat.UE4M3, 16),
-    (ScaleFormat.UE8M0, 16),
-    (ScaleFormat.UE8M0, 32),
-}
 # Above this many multiplications the rows are shared out to threads; waking them
 # costs more than one instruction of 128 x 128 x 64 takes.
 _SERIAL_LIMIT: Final = 1 << 22
-
-
-class Operand(NamedTuple):
-    """A or B in integers, with one scale for every group of 16 elements.
-
-    A keeps its rows, B is transposed: ``(M, K)`` and ``(K, N)`` for `halves`,
-    ``(M, K / 16)`` and ``(K / 16, N)`` for the rest. All are C-contiguous.
-
-    Attributes
-    ----------
-    halves
-        Twice the value of each element.
-    live
-        Bit k of a group is set where its element k is not zero.
-    significand
-        Of the scale, times 8; -1 stands for NaN.
-    exponent
-        Of the scale.
-    """
-
-    halves: I8
-    live: I64
-    significand: I64
-    exponent: I64
-
-
-def _scale_table(scale_format: ScaleFormat) -> tuple[I64, I64]:
-    """Return the significand in eighths, and the exponent, of all 256 codes."""
-    code = np.arange(256)
-    if scale_format is ScaleFormat.UE8M0:
-        return np.where(code == 0xFF, -1, 8), code - 127
-    field, mantissa = code >> 3 & 0xF, code & 7  # bit 7 is ignored
-    significand = np.where(field == 0, mantissa, 8 + mantissa)
-    exponent = np.maximum(field, 1) - 7
-    return np.where(code & 0x7F == 0x7F, -1, significand), exponent
-
-
-_E2M1_HALVES: Final = (2 * decode_e2m1(np.arange(16, dtype=np.uint8))).astype(np.int8)
-_SCALE_TABLES: Final = {f: _scale_table(f) for f in ScaleFormat}
-
-
-def decode_a(
-    a: npt.ArrayLike,
-    sfa: npt.ArrayLike,
-    *,
-    scale_format: ScaleFormat,
-    vec_size: int,
-) -> Operand:
-    """Decode A for `mma_decoded`, padding K to whole instructions.
-
-    The padding is code 0 with scale code 0: a zero term, whatever the format.
-
-    Parameters
-    ----------
-    a : (M, K)
-        E2M1 codes, one per byte.
-    sfa : (M, K / vec_size)
-        Scale codes.
-
-    Raises
-    ------
-    InputError
-        A shape, a code, or the pair of `scale_format` and `vec_size` is not legal.
-    """
-    return _decode_rows("a", a, sfa, scale_format, vec_size)
-
-
-def decode_b(
-    b: npt.ArrayLike,
-    sfb: npt.ArrayLike,
-    *,
-    scale_format: ScaleFormat,
-    vec_size: int,
-) -> Operand:
-    """Decode B for `mma_decoded`, padding K to whole instructions.
-
-    Parameters
-    ----------
-    b : (N, K)
-        E2M1 codes, one per byte.
-    sfb : (N, K / vec_size)
-        Scale codes.
-
-    Raises
-    ------
-    InputError
-        A shape, a code, or the pair of `scale_format` and `vec_size` is not legal.
-    """
-    rows = _decode_rows("b", b, sfb, scale_format, vec_size)
-    return Operand(
-        np.ascontiguousarray(rows.halves.T),
-        np.ascontiguousarray(rows.live.T),
-        np.ascontiguousarray(rows.significand.T),
-        np.ascontiguousarray(rows.exponent.T),
-    )
 
 
 def mma_decoded(a: Operand, b: Operand, c: npt.ArrayLike | None = None) -> F32:
@@ -276,55 +164,3 @@ def matmul_block_scaled(
         decode_b(b, sfb, scale_format=scale_format, vec_size=vec_size),
         c,
     )
-
-
-def _decode_rows(
-    name: str,
-    codes: npt.ArrayLike,
-    scales: npt.ArrayLike,
-    scale_format: ScaleFormat,
-    vec_size: int,
-) -> Operand:
-    data, scale_codes = _checked_operand(name, codes, scales, scale_format, vec_size)
-    if pad := -data.shape[1] % K_STEP:
-        data = np.pad(data, ((0, 0), (0, pad)))
-        scale_codes = np.pad(scale_codes, ((0, 0), (0, pad // vec_size)))
-    if vec_size != GROUP:
-        scale_codes = np.repeat(scale_codes, vec_size // GROUP, axis=1)
-    halves = np.take(_E2M1_HALVES, data)
-    live = np.packbits(halves != 0, axis=1).view(np.uint16).astype(np.int64)
-    significand, exponent = _SCALE_TABLES[scale_format]
-    return Operand(
-        halves, live, np.take(significand, scale_codes), np.take(exponent, scale_codes)
-    )
-
-
-def _checked_operand(
-    name: str,
-    codes: npt.ArrayLike,
-    scales: npt.ArrayLike,
-    scale_format: ScaleFormat,
-    vec_size: int,
-) -> tuple[U8, U8]:
-    require_scale_format(scale_format, "mma")
-    vec_size = require_integer(vec_size, "mma vec_size")
-    if (scale_format, vec_size) not in _LEGAL_SCALES:
-        raise InputError(
-            f"mma vec_size: {vec_size!r} with {scale_format.name} scales; "
-            "kind::mxf4nvf4 takes UE4M3 with 16, UE8M0 with 16 or 32. "
-            "Requantise to one of these"
-        )
-    data = require_codes(codes, f"mma {name}", highest=0xF)
-    scale_codes = require_codes(scales, f"mma sf{name}")
-    if data.ndim != 2 or data.shape[1] == 0 or data.shape[1] % vec_size:
-        raise InputError(
-            f"mma {name}: shape {data.shape}; need (rows, K) with K a positive "
-            f"multiple of vec_size {vec_size}. Pad K with code 0 and scale code 0"
-        )
-    expected = (data.shape[0], data.shape[1] // vec_size)
-    if scale_codes.shape != expected:
-        raise InputError(
-            f"mma sf{name}: shape {scale_codes.shape}; need {expected}, one scale "
-            f"per {vec_size} elements of {name}. Undo the tiled scale layout first"
-        )
-    return data, scale_codes

@@ -13,104 +13,18 @@ mma.sync, agree with it; it has not been measured here on a Blackwell card.
 
 from __future__ import annotations
 
-from enum import Enum
-from typing import Final, Literal, NamedTuple
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
 from fp4ref.arguments import require_array, require_instance
 from fp4ref.errors import InputError
+from fp4ref.numerics.elements import ElementFormat
 from fp4ref.numerics.formats import F32, require_float32
-
-I64 = npt.NDArray[np.int64]
-
-INFINITE: Final = 1 << 12
-"""Exponent that stands for Inf and, with a significand of 0, for NaN."""
+from fp4ref.numerics.operands import decode_terms
 
 _SERIAL_LIMIT: Final = 1 << 22
-
-
-class _Fields(NamedTuple):
-    """Bit fields of a float; `top` says what the largest exponent field holds."""
-
-    exponent_bits: int
-    mantissa_bits: int
-    top: Literal["Inf and NaN", "one NaN", "numbers"]
-
-
-class ElementFormat(Enum):
-    """Formats of A and B; sign, exponent and mantissa from the top bit down."""
-
-    F16 = "f16"
-    BF16 = "bf16"
-    E4M3 = "e4m3"
-    E5M2 = "e5m2"
-    E2M3 = "e2m3"
-    E3M2 = "e3m2"
-    E2M1 = "e2m1"
-
-    @property
-    def bits(self) -> int:
-        """Width of a code."""
-        return 1 + self.fields.exponent_bits + self.fields.mantissa_bits
-
-    @property
-    def fields(self) -> _Fields:
-        """Where the bits are."""
-        return _FIELDS[self]
-
-    @property
-    def k_step(self) -> int:
-        """K of one instruction."""
-        return 16 if self.bits == 16 else 32
-
-
-_FIELDS: Final = {
-    ElementFormat.F16: _Fields(5, 10, "Inf and NaN"),
-    ElementFormat.BF16: _Fields(8, 7, "Inf and NaN"),
-    ElementFormat.E4M3: _Fields(4, 3, "one NaN"),
-    ElementFormat.E5M2: _Fields(5, 2, "Inf and NaN"),
-    ElementFormat.E2M3: _Fields(2, 3, "numbers"),
-    ElementFormat.E3M2: _Fields(3, 2, "numbers"),
-    ElementFormat.E2M1: _Fields(2, 1, "numbers"),
-}
-
-
-class Terms(NamedTuple):
-    """A or B in integers: element = significand * 2^(exponent - mantissa_bits).
-
-    Attributes
-    ----------
-    significand, exponent : (rows, K)
-        A subnormal keeps the lowest exponent. Inf is +1 or -1, and NaN 0, with the
-        exponent `INFINITE`.
-    """
-
-    significand: I64
-    exponent: I64
-    mantissa_bits: int
-
-
-def decode_terms(codes: npt.NDArray[np.integer], element: ElementFormat) -> Terms:
-    """Split codes into significand and exponent."""
-    exponent_bits, mantissa_bits, top = element.fields
-    code = codes.astype(np.int64)
-    fraction = code & ((1 << mantissa_bits) - 1)
-    field = code >> mantissa_bits & ((1 << exponent_bits) - 1)
-    bias = (1 << exponent_bits - 1) - 1
-    significand = np.where(field > 0, fraction | 1 << mantissa_bits, fraction)
-    exponent = np.maximum(field, 1) - bias
-    largest = field == (1 << exponent_bits) - 1
-    if top == "Inf and NaN":
-        significand = np.where(largest, fraction == 0, significand)
-        exponent = np.where(largest, INFINITE, exponent)
-    elif top == "one NaN":
-        nan = largest & (fraction == (1 << mantissa_bits) - 1)
-        significand = np.where(nan, 0, significand)
-        exponent = np.where(nan, INFINITE, exponent)
-    negative = code >> (exponent_bits + mantissa_bits) & 1
-    return Terms(np.where(negative, -significand, significand), exponent, mantissa_bits)
 
 
 def matmul_unscaled(
@@ -161,8 +75,8 @@ def matmul_unscaled(
     jit = dot_unscaled_jit
     chain = jit.chain_parallel if parallel else jit.chain_serial
     chain(
-        decode_terms(rows_a, a_format),
-        decode_terms(rows_b, b_format),
+        decode_terms(rows_a, a_format.element),
+        decode_terms(rows_b, b_format.element),
         a_format.k_step,
         d.view(np.uint32),
     )

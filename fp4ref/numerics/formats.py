@@ -17,8 +17,7 @@ UE8M0    8     bias 127  0x00..0xFF  a power of two; 0xFF NaN; 0x00 is 2^-127
 
 from __future__ import annotations
 
-from enum import Enum
-from typing import Any, Final, Literal
+from typing import Final, Literal, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -28,9 +27,11 @@ from fp4ref.errors import InputError
 
 F32 = npt.NDArray[np.float32]
 F64 = npt.NDArray[np.float64]
+I64 = npt.NDArray[np.int64]
 U8 = npt.NDArray[np.uint8]
 U16 = npt.NDArray[np.uint16]
 U32 = npt.NDArray[np.uint32]
+Unsigned = TypeVar("Unsigned", bound=np.unsignedinteger)
 
 NAN_BITS: Final = 0x7FFFFFFF  # the NaN that PTX floating-point instructions write
 _INF_BITS: Final = 0x7F800000
@@ -48,7 +49,7 @@ def _e4m3_magnitudes() -> F32:
     return np.where(exponent == 0, subnormal, normal).astype(np.float32)
 
 
-def _tie_to_even_bounds(magnitudes: F32) -> U32:
+def tie_to_even_bounds(magnitudes: F32) -> U32:
     """Return the largest float32 bit pattern that still rounds to each code.
 
     Non-negative floats order as their bit patterns do, so a pattern compare is a
@@ -60,8 +61,8 @@ def _tie_to_even_bounds(magnitudes: F32) -> U32:
 
 
 _E4M3_MAGNITUDES: Final = _e4m3_magnitudes()
-_E2M1_BOUNDS: Final = _tie_to_even_bounds(_E2M1_MAGNITUDES)
-_E4M3_BOUNDS: Final = _tie_to_even_bounds(_E4M3_MAGNITUDES)
+_E2M1_BOUNDS: Final = tie_to_even_bounds(_E2M1_MAGNITUDES)
+_E4M3_BOUNDS: Final = tie_to_even_bounds(_E4M3_MAGNITUDES)
 
 _NAN: Final = np.array([NAN_BITS], np.uint32).view(np.float32)
 _E2M1_VALUES: Final = np.concatenate([_E2M1_MAGNITUDES, -_E2M1_MAGNITUDES])
@@ -100,18 +101,45 @@ def require_codes(codes: npt.ArrayLike, name: str, highest: int = 0xFF) -> U8:
     InputError
         The type is not uint8, or a code is above `highest`.
     """
-    array = require_array(codes, name)
-    if array.dtype != np.uint8:
-        raise InputError(
-            f"{name}: dtype {array.dtype}; codes are uint8. Pass the raw bits, not "
-            "values (for an ml_dtypes array: .view(numpy.uint8))"
-        )
+    array: U8 = _require_bits(codes, name, np.uint8)
     if highest < 0xFF and array.size and (found := int(array.max())) > highest:
         raise InputError(
             f"{name}: code 0x{found:02X}; need one code per element, at most "
             f"0x{highest:02X}. Split packed bytes with unpack_e2m1"
         )
     return array
+
+
+def _require_bits(
+    codes: npt.ArrayLike, name: str, dtype: type[Unsigned]
+) -> npt.NDArray[Unsigned]:
+    """Return codes of one unsigned type, or refuse any other type."""
+    array = require_array(codes, name)
+    if array.dtype != dtype:
+        raise InputError(
+            f"{name}: dtype {array.dtype}; codes are {dtype.__name__}. Pass the raw "
+            f"bits, not values (for an ml_dtypes array: .view(numpy.{dtype.__name__}))"
+        )
+    return array
+
+
+def nearest_codes(x: F32, bounds: U32, bits: int) -> U8:
+    """Round to the nearest code, ties to even, and saturate.
+
+    This is ``cvt.rn.satfinite`` to any format of `bits` bits, whose highest is the
+    sign. NaN of either sign gives the ones below it: a NaN or the largest number.
+
+    Parameters
+    ----------
+    bounds
+        See `tie_to_even_bounds`.
+    """
+    pattern = x.view(np.uint32)
+    magnitude = pattern & ~np.uint32(_SIGN_BIT)
+    code = np.searchsorted(bounds, magnitude).astype(np.uint8)
+    top = 1 << bits - 1
+    sign = (pattern >> (32 - bits)).astype(np.uint8) & np.uint8(top)
+    return np.where(magnitude > _INF_BITS, np.uint8(top - 1), sign | code)
 
 
 def decode_e2m1(codes: npt.ArrayLike) -> F32:
@@ -136,11 +164,7 @@ def encode_e2m1(x: npt.ArrayLike) -> U8:
     InputError
         `x` is not float32.
     """
-    bits = require_float32(x, "encode_e2m1 x").view(np.uint32)
-    magnitude = bits & ~np.uint32(_SIGN_BIT)
-    code = np.searchsorted(_E2M1_BOUNDS, magnitude).astype(np.uint8)
-    sign = (bits >> 28).astype(np.uint8) & np.uint8(8)
-    return np.where(magnitude > _INF_BITS, np.uint8(7), sign | code)
+    return nearest_codes(require_float32(x, "encode_e2m1 x"), _E2M1_BOUNDS, 4)
 
 
 def decode_ue4m3(codes: npt.ArrayLike) -> F32:
@@ -168,11 +192,7 @@ def encode_ue4m3(x: npt.ArrayLike) -> U8:
     InputError
         `x` is not float32.
     """
-    bits = require_float32(x, "encode_ue4m3 x").view(np.uint32)
-    magnitude = bits & ~np.uint32(_SIGN_BIT)
-    code = np.searchsorted(_E4M3_BOUNDS, magnitude).astype(np.uint8)
-    sign = (bits >> 24).astype(np.uint8) & np.uint8(0x80)
-    return np.where(magnitude > _INF_BITS, np.uint8(0x7F), sign | code)
+    return nearest_codes(require_float32(x, "encode_ue4m3 x"), _E4M3_BOUNDS, 8)
 
 
 def decode_ue8m0(codes: npt.ArrayLike) -> F32:
@@ -268,47 +288,6 @@ def unpack_e2m1(packed: npt.ArrayLike) -> U8:
     return nibbles.reshape(*array.shape[:-1], 2 * array.shape[-1])
 
 
-class ScaleFormat(Enum):
-    """The format of a block-scale byte; the byte itself does not tell.
-
-    0x38 is 1.0 in UE4M3 and 2^-71 in UE8M0; 0x7F is NaN in UE4M3 and 1.0 in UE8M0.
-    """
-
-    UE4M3 = "ue4m3"
-    UE8M0 = "ue8m0"
-
-    def decode(self, codes: npt.ArrayLike) -> F32:
-        """Return the float32 values of scale codes.
-
-        Raises
-        ------
-        InputError
-            `codes` is not uint8.
-        """
-        return decode_ue4m3(codes) if self is ScaleFormat.UE4M3 else decode_ue8m0(codes)
-
-    @property
-    def nan_code(self) -> int:
-        """The code that is NaN (for UE4M3 also with bit 7 set)."""
-        return 0x7F if self is ScaleFormat.UE4M3 else 0xFF
-
-
-def require_scale_format(scale_format: Any, name: str) -> ScaleFormat:
-    """Return `scale_format` if it is a `ScaleFormat`.
-
-    Raises
-    ------
-    InputError
-        It is anything else.
-    """
-    if not isinstance(scale_format, ScaleFormat):
-        raise InputError(
-            f"{name}: scale_format {scale_format!r}; a uint8 scale does not say what "
-            "it means. Pass ScaleFormat.UE4M3 or ScaleFormat.UE8M0"
-        )
-    return scale_format
-
-
 def encode_bf16(x: npt.ArrayLike) -> U16:
     """Round to bfloat16 bits, nearest even. PTX: ``cvt.rn.bf16.f32``.
 
@@ -341,3 +320,54 @@ def encode_f16(x: npt.ArrayLike) -> U16:
     with np.errstate(all="ignore"):
         rounded = array.astype(np.float16).view(np.uint16)
     return np.where(np.isnan(array), np.uint16(0x7FFF), rounded)
+
+
+def decode_bf16(codes: npt.ArrayLike) -> F32:
+    """Return the values of bfloat16 bits; a NaN keeps its bits. PTX: ``cvt.f32.bf16``.
+
+    Raises
+    ------
+    InputError
+        `codes` is not uint16.
+    """
+    bits: U16 = _require_bits(codes, "decode_bf16 codes", np.uint16)
+    return (bits.astype(np.uint32) << np.uint32(16)).view(np.float32)
+
+
+def decode_f16(codes: npt.ArrayLike) -> F32:
+    """Return the values of float16 bits; a NaN becomes the one NaN of PTX.
+
+    PTX: ``cvt.f32.f16``.
+
+    Raises
+    ------
+    InputError
+        `codes` is not uint16.
+    """
+    bits: U16 = _require_bits(codes, "decode_f16 codes", np.uint16)
+    with np.errstate(invalid="ignore"):  # a signalling NaN
+        values = bits.view(np.float16).astype(np.float32)
+    return np.where(np.isnan(values), _NAN, values)
+
+
+def encode_f32(x: npt.ArrayLike) -> U32:
+    """Return the bits of float32, unchanged.
+
+    Raises
+    ------
+    InputError
+        `x` is not float32.
+    """
+    return require_float32(x, "encode_f32 x").view(np.uint32)
+
+
+def decode_f32(codes: npt.ArrayLike) -> F32:
+    """Return the values of float32 bits, unchanged.
+
+    Raises
+    ------
+    InputError
+        `codes` is not uint32.
+    """
+    bits: U32 = _require_bits(codes, "decode_f32 codes", np.uint32)
+    return bits.view(np.float32)

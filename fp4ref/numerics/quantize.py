@@ -14,8 +14,8 @@ A block decodes to ``code * scale / norm``.
 CUTLASS takes ``rcp.approx.ftz.f32`` for both reciprocals. On 6 and on each of the
 eight UE4M3 significands that instruction returns the correctly rounded quotient
 (measured on sm_90; its error depends on the significand only), so true division
-gives the same bits. The reciprocal of a UE8M0 scale is the exact power of two with
-code ``254 - scale``.
+gives the same bits. The reciprocal of a UE8M0 scale is a power of two and exact: the
+one with code ``254 - scale``.
 
 What falls out of the rule:
 
@@ -35,23 +35,19 @@ import numpy.typing as npt
 
 from fp4ref.arguments import require_choice, require_number
 from fp4ref.errors import InputError
+from fp4ref.numerics.elements import ScaleFormat, element, require_scale_format
 from fp4ref.numerics.formats import (
     F32,
     F64,
     U8,
-    ScaleFormat,
     decode_e2m1,
-    decode_ue8m0,
     encode_e2m1,
-    encode_ue4m3,
-    encode_ue8m0,
     require_codes,
     require_float32,
-    require_scale_format,
 )
 
-_E2M1_MAX: Final = np.float32(6.0)
-_UE4M3_MAX: Final = np.float32(448.0)
+_E2M1_MAX: Final = np.float32(element("e2m1").largest)
+_UE4M3_MAX: Final = np.float32(element("ue4m3").largest)
 _ONE_SIXTH: Final = np.float32(1.0) / _E2M1_MAX  # 0x3E2AAAAB, rcp.approx.ftz(6)
 _FLT_MAX: Final = np.finfo(np.float32).max
 
@@ -106,13 +102,8 @@ def quantize_blocks(
     with np.errstate(all="ignore"):
         amax = np.abs(blocks).max(axis=-1)  # np.max propagates NaN, as max.NaN does
         target = amax * (factor * _ONE_SIXTH)
-        if scale_format is ScaleFormat.UE4M3:
-            scales = encode_ue4m3(target)
-            reciprocal = np.float32(1.0) / scale_format.decode(scales)
-        else:
-            scales = encode_ue8m0(target, "rp")
-            # 0xFF wraps to 0xFF, so NaN stays NaN.
-            reciprocal = decode_ue8m0(np.uint8(254) - scales)
+        scales = scale_format.encode(target)
+        reciprocal = np.float32(1.0) / scale_format.decode(scales)
         s = np.minimum(factor * reciprocal, _FLT_MAX)  # 1/0 becomes FLT_MAX
         codes = encode_e2m1(blocks * s[..., np.newaxis])
     return codes.reshape(array.shape), scales

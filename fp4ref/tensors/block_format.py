@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any, Final
 
 import numpy as np
@@ -12,22 +10,11 @@ from numpy.typing import ArrayLike, NDArray
 from fp4ref.arguments import require_array, require_choice, require_number
 from fp4ref.errors import InputError, LayoutError
 from fp4ref.layout import SwizzledScales, padded_shape, sf_nbytes
-from fp4ref.numerics.formats import ScaleFormat, require_codes
+from fp4ref.numerics.elements import BLOCKS, ScaleFormat
+from fp4ref.numerics.formats import require_codes
 
-NVFP4_VEC_SIZE: Final = 16
+NVFP4_VEC_SIZE: Final = BLOCKS["nvfp4"].vec_size
 """Elements that share a scale in NVFP4."""
-
-#: Format -> elements per scale, and the scale formats that go with it, default first.
-FORMATS: Final[Mapping[str, tuple[int, tuple[ScaleFormat, ...]]]] = MappingProxyType(
-    {
-        "nvfp4": (NVFP4_VEC_SIZE, (ScaleFormat.UE4M3, ScaleFormat.UE8M0)),
-        "mxfp4": (32, (ScaleFormat.UE8M0,)),
-    }
-)
-_SCALE_DTYPES: Final = {
-    "float8_e4m3fn": ScaleFormat.UE4M3,
-    "float8_e8m0fnu": ScaleFormat.UE8M0,
-}
 
 
 def require_format(format: str | None) -> str:
@@ -35,16 +22,16 @@ def require_format(format: str | None) -> str:
     if format is None:
         raise InputError(
             "no format given; a scale byte does not tell it: 0x38 is 1.0 as UE4M3 and "
-            f"2^-71 as UE8M0. Pass format={' or '.join(map(repr, FORMATS))}"
+            f"2^-71 as UE8M0. Pass format={' or '.join(map(repr, BLOCKS))}"
         )
-    return require_choice(format, "format", tuple(FORMATS), gap="block-format")
+    return require_choice(format, "format", tuple(BLOCKS), gap="block-format")
 
 
 def choose_scale_format(
     format: str, wanted: ScaleFormat | str | None, declared: ScaleFormat | None = None
 ) -> ScaleFormat:
     """Settle the scale format from the format, the argument and the array's type."""
-    vec_size, legal = FORMATS[format]
+    vec_size, legal = BLOCKS[format].vec_size, BLOCKS[format].scale_formats
     if wanted is not None:
         names = [name for f in ScaleFormat for name in (f, f.value)]
         wanted = require_choice(wanted, "scale_format", names)
@@ -70,14 +57,13 @@ def read_scales(
     if isinstance(scales, SwizzledScales):
         return scales.unswizzle(), None
     array = require_array(scales, "scales")
-    declared = _SCALE_DTYPES.get(array.dtype.name)
+    name = array.dtype.name
+    declared = next((f for f in ScaleFormat if f.element.dtype == name), None)
     if declared is None:
         return require_codes(array, "scales"), None
     array = array.view(np.uint8)
-    if declared is ScaleFormat.UE4M3 and (array & 0x80).any():
-        raise InputError(
-            "scales: a float8_e4m3fn value has its sign set; scales do not"
-        )
+    if (array > declared.nan_code).any():
+        raise InputError(f"scales: a {name} value has its sign set; scales do not")
     return array, declared
 
 
@@ -85,7 +71,7 @@ def check_shapes(
     codes: NDArray[np.uint8], scales: NDArray[np.uint8], format: str
 ) -> None:
     """Raise for codes and scales whose shapes do not go together."""
-    vec_size = FORMATS[format][0]
+    vec_size = BLOCKS[format].vec_size
     if codes.ndim < 2 or 0 in codes.shape or codes.shape[-1] % vec_size:
         raise InputError(
             f"codes of shape {codes.shape}; {format} takes (..., M, K), one code per "
@@ -105,8 +91,8 @@ def check_shapes(
         )
     fitting = [
         name
-        for name, (size, _) in FORMATS.items()
-        if scales.shape == (*batch, rows, k // size)
+        for name, block in BLOCKS.items()
+        if scales.shape == (*batch, rows, k // block.vec_size)
     ]
     raise InputError(
         f"scales of shape {scales.shape}; codes {codes.shape} in {format} need "

@@ -23,10 +23,10 @@ from numpy.typing import ArrayLike, NDArray
 from fp4ref.arguments import require_choice, require_instance
 from fp4ref.errors import InputError, LayoutError
 from fp4ref.layout import SwizzledScales, swizzle_scales
-from fp4ref.numerics.formats import ScaleFormat, pack_e2m1, require_codes, unpack_e2m1
+from fp4ref.numerics.elements import BLOCKS, ScaleFormat
+from fp4ref.numerics.formats import pack_e2m1, require_codes, unpack_e2m1
 from fp4ref.numerics.quantize import dequantize_blocks
 from fp4ref.tensors.block_format import (
-    FORMATS,
     check_shapes,
     choose_scale_format,
     positive_float32,
@@ -136,7 +136,7 @@ class BlockScaled:
             As for the class, or the convention or nibble order is not one of the two.
         """
         data = require_codes(packed, "packed")
-        vec_size = FORMATS[require_format(format)][0]
+        vec_size = BLOCKS[require_format(format)].vec_size
         if data.ndim < 2 or 0 in data.shape or 2 * data.shape[-1] % vec_size:
             raise InputError(
                 f"packed of shape {data.shape}; {format} takes (..., M, K / 2), two "
@@ -175,7 +175,7 @@ class BlockScaled:
     @property
     def vec_size(self) -> int:
         """Elements per scale."""
-        return FORMATS[self.format][0]
+        return BLOCKS[self.format].vec_size
 
     def packed(self) -> NDArray[np.uint8]:
         """Give uint8 (..., M, K / 2), the element of even k in the low nibble."""

@@ -8,14 +8,10 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from fp4ref.numerics.formats import ScaleFormat
+from fp4ref.numerics.elements import ScaleFormat
 
 MOST_AUTO_SCALE: Final = float(np.finfo(np.float32).max) * 2.0**-9
 """Over the smallest UE4M3 scale, 2^-9, it is float32's largest number."""
-_LARGEST_SCALE: Final = {ScaleFormat.UE4M3: 448.0, ScaleFormat.UE8M0: 2.0**127}
-#: The largest amax / 6 of a block that decodes to zero. UE4M3: the scale rounds to 0;
-#: UE8M0: the codes of a quarter of the smallest scale do.
-_VANISHING: Final = {ScaleFormat.UE4M3: 2.0**-10, ScaleFormat.UE8M0: 2.0**-129 / 6}
 
 
 class SaturationWarning(UserWarning):
@@ -48,7 +44,8 @@ def warn_of_losses(
             NonFiniteWarning,
             stacklevel=3,
         )
-    largest = _LARGEST_SCALE[scale_format]
+    scale = scale_format.element
+    largest = scale.largest
     amax = magnitudes.max(axis=-1, where=finite, initial=0).astype(np.float64)
     # G = 2688 / amax is itself rounded, so amax * G may be an ulp above 2688.
     saturated = int((amax * norm > 6 * largest * (1 + 2.0**-20)).sum())
@@ -61,7 +58,7 @@ def warn_of_losses(
             stacklevel=3,
         )
     live = int((amax > 0).sum())
-    lost = int(((amax > 0) & (amax * norm <= 6 * _VANISHING[scale_format])).sum())
+    lost = int(((amax > 0) & (amax * norm <= 6 * scale.vanishing)).sum())
     if 2 * lost > live:
         remedy = (
             "Pass global_scale='auto'; if the number was amax / 2688, pass its inverse"

@@ -9,10 +9,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from fp4ref.arguments import require_array, require_choice
 from fp4ref.errors import InputError
-from fp4ref.numerics.formats import ScaleFormat
+from fp4ref.numerics.elements import BLOCKS, ScaleFormat
 from fp4ref.numerics.quantize import amax_global_scale, quantize_blocks
 from fp4ref.tensors.block_format import (
-    FORMATS,
     choose_scale_format,
     positive_float32,
     require_format,
@@ -64,7 +63,7 @@ def quantize(
     require_choice(recipe, "recipe", RECIPES, gap="recipe")
     format = require_format(format)
     chosen = choose_scale_format(format, scale_format)
-    vec_size, _ = FORMATS[format]
+    vec_size = BLOCKS[format].vec_size
     values = _as_float32(x)
     if values.ndim < 2 or 0 in values.shape or values.shape[-1] % vec_size:
         raise InputError(

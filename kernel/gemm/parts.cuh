@@ -13,8 +13,10 @@
 #include "load/tma_loader.cuh"
 #include "multiply/one_sm.cuh"
 #include "tiles/clc_scheduler.cuh"
+#include "tiles/throttle.cuh"
 
 using TileScheduler = ClcTileScheduler;
+using Throttle = ClcThrottle;
 using Loader = TmaLoader;
 using LoadOrderBarrier = NoLoadOrder;
 using Multiplier = OneSm;

@@ -53,6 +53,9 @@ MODEL_ONLY = {
     "numerics/dot_jit": "the tensor core does it",
     "numerics/dot_unscaled": "for compiled kernels of others",
     "numerics/dot_unscaled_jit": "for compiled kernels of others",
+    "numerics/element": "silicon reads the codes",
+    "numerics/elements": "the plan's constants say which formats",
+    "numerics/operands": "the tensor core does it",
 }
 
 # A wrapper that stands for a method, or for several functions, of its module.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fp4ref.numerics.formats import ScaleFormat
+from fp4ref.numerics.elements import ScaleFormat
 
 UE4M3, UE8M0 = ScaleFormat.UE4M3, ScaleFormat.UE8M0
 LEGAL = [(UE4M3, 16), (UE8M0, 16), (UE8M0, 32)]

@@ -13,7 +13,8 @@ from assert_bits import assert_bits_equal, from_bits
 from dot_operands import LEGAL, UE4M3, UE8M0, random_operands
 
 from fp4ref.numerics.dot import matmul_block_scaled, mma_block_scaled
-from fp4ref.numerics.formats import ScaleFormat, unpack_e2m1
+from fp4ref.numerics.elements import ScaleFormat
+from fp4ref.numerics.formats import unpack_e2m1
 from fp4ref.numerics.quantize import (
     amax_global_scale,
     dequantize_blocks,

@@ -13,7 +13,9 @@ import pytest
 from assert_bits import assert_bits_equal, from_bits
 
 from fp4ref.errors import InputError
-from fp4ref.numerics.dot_unscaled import ElementFormat, decode_terms, matmul_unscaled
+from fp4ref.numerics.dot_unscaled import matmul_unscaled
+from fp4ref.numerics.elements import ElementFormat
+from fp4ref.numerics.operands import decode_terms
 
 DATA = Path(__file__).parent.parent / "data"
 NAN, INF, MINUS_INF = 0x7FFFFFFF, 0x7F800000, 0xFF800000
@@ -74,7 +76,7 @@ def product_bits(case: dict[str, np.ndarray], a_format: str, b_format: str):
 def test_every_code_has_the_value_that_ml_dtypes_gives_it(element, dtype):
     kind = np.uint16 if element.bits == 16 else np.uint8
     codes = np.arange(1 << element.bits).astype(kind)
-    terms = decode_terms(codes, element)
+    terms = decode_terms(codes, element.element)
     with np.errstate(invalid="ignore"):
         want = codes.view(dtype).astype(np.float64)
     finite = np.isfinite(want)
@@ -310,8 +312,8 @@ def test_the_bits_do_not_depend_on_the_number_of_threads():
     if numba.config.NUMBA_NUM_THREADS < 2:
         pytest.skip("needs two Numba threads; this machine has one core")
     rng = np.random.default_rng(8)
-    a = decode_terms(rng.integers(0, 0x7C00, (67, 64)), F16)
-    b = decode_terms(rng.integers(0, 0x7C00, (45, 64)), F16)
+    a = decode_terms(rng.integers(0, 0x7C00, (67, 64)), F16.element)
+    b = decode_terms(rng.integers(0, 0x7C00, (45, 64)), F16.element)
     serial = np.zeros((67, 45), np.uint32)
     jit.chain_serial(a, b, 16, serial)
     before = numba.get_num_threads()

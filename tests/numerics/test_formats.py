@@ -8,8 +8,8 @@ import pytest
 from assert_bits import assert_bits_equal, from_bits
 
 from fp4ref.errors import InputError
+from fp4ref.numerics.elements import ScaleFormat, require_scale_format
 from fp4ref.numerics.formats import (
-    ScaleFormat,
     decode_e2m1,
     decode_ue4m3,
     decode_ue8m0,
@@ -19,7 +19,6 @@ from fp4ref.numerics.formats import (
     encode_ue4m3,
     encode_ue8m0,
     pack_e2m1,
-    require_scale_format,
     unpack_e2m1,
 )
 

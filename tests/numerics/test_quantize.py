@@ -7,7 +7,8 @@ import pytest
 from assert_bits import assert_bits_equal
 
 from fp4ref.errors import InputError
-from fp4ref.numerics.formats import ScaleFormat, decode_ue4m3
+from fp4ref.numerics.elements import ScaleFormat
+from fp4ref.numerics.formats import decode_ue4m3
 from fp4ref.numerics.quantize import (
     amax_global_scale,
     dequantize_blocks,

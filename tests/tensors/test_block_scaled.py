@@ -12,7 +12,7 @@ from small_blocks import codes_and_scales, row
 
 from fp4ref.errors import InputError, LayoutError
 from fp4ref.layout import SwizzledScales, sf_nbytes
-from fp4ref.numerics.formats import ScaleFormat
+from fp4ref.numerics.elements import ScaleFormat
 from fp4ref.tensors.block_scaled import BlockScaled, GlobalScaleWarning
 from fp4ref.tensors.quantize import quantize
 

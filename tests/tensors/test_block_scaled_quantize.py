@@ -10,7 +10,7 @@ import pytest
 from small_blocks import row
 
 from fp4ref.errors import InputError
-from fp4ref.numerics.formats import ScaleFormat
+from fp4ref.numerics.elements import ScaleFormat
 from fp4ref.tensors.losses import NonFiniteWarning, SaturationWarning, UnderflowWarning
 from fp4ref.tensors.quantize import quantize
 

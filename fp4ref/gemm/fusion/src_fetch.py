@@ -11,7 +11,6 @@ from fp4ref.hardware.sm import Blocked
 from fp4ref.layout import SwizzleMode, swizzled_offsets
 from fp4ref.numerics.elements import ELEMENTS
 
-
 ROWS = 32
 """Of a warp: one for each thread."""
 

@@ -24,6 +24,7 @@ from fp4ref.hardware.tcgen05 import InstrDescriptor
 from fp4ref.hardware.tensor_map import DataType
 from fp4ref.layout import SwizzleMode
 from fp4ref.numerics import ScaleFormat
+from fp4ref.numerics.elements import element
 
 CARVEOUT_NBYTES = 160
 """Barriers, CLC responses and TMEM pointer in CUTLASS's budget formula."""
@@ -33,12 +34,6 @@ STAGE_BARRIER_NBYTES = 128
 them up. 4.2.0 and 4.2.1 take their 16 bytes: 36,880 for a stage of 128 x 128 x 256, not
 36,992."""
 
-_DATA_TYPE: dict[str, DataType] = {
-    "f32": DataType.FLOAT32,
-    "bf16": DataType.BFLOAT16,
-    "f16": DataType.FLOAT16,
-    "nvfp4": DataType.U4_ALIGN8B,
-}
 _BUILDER = "CUTLASS sm100_blockscaled_umma_builder.inl"
 _CARVEOUT = "CUTLASS sm100_pipeline_carveout.inl"
 _KERNEL = "CUTLASS sm100_gemm_tma_warpspecialized.hpp"
@@ -181,12 +176,12 @@ class Plan:
     @deduced("asked: {c.c_format}; a kernel without C has the type of none", _BUILDER)
     def c_type(self) -> DataType:
         """TMA element type of C."""
-        return _DATA_TYPE[self.config.c_format or "f32"]
+        return _data_type(self.config.c_format or "f32")
 
     @deduced("asked: {c.d_format}", _BUILDER)
     def d_type(self) -> DataType:
         """TMA element type of D."""
-        return _DATA_TYPE[self.config.d_format]
+        return _data_type(self.config.d_format)
 
     @deduced(
         "activation(beta * C + (alpha * acc + bias)), innermost first; without C, or "
@@ -364,6 +359,11 @@ class Plan:
     def buffer(self, name: str) -> Buffer:
         """Return a row of the table of buffers."""
         return self._by_name[name]
+
+
+def _data_type(format: str) -> DataType:
+    """TMA element type of C or D."""
+    return DataType[element(format).tma or ""]
 
 
 def subtile_swizzle(data_type: DataType) -> SwizzleMode:

@@ -12,6 +12,7 @@ from fp4ref.gemm.shared_storage import SharedStorage
 from fp4ref.gemm.tile_grid import WorkTile
 from fp4ref.hardware.sm import Blocked, Warp
 
+
 class TileScheduler(ABC):
     """One warp's own view."""
 

@@ -1,6 +1,6 @@
 """conversion: ``cvt`` between integers, float32, halves and the small formats.
 
-The small formats are those of `fp4ref.numerics.formats`. Source: PTX, cvt.
+The small formats are those of `fp4ref.numerics.elements`. Source: PTX, cvt.
 """
 
 from __future__ import annotations
@@ -9,16 +9,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from fp4ref.numerics import (
-    decode_e2m1,
-    decode_ue4m3,
-    decode_ue8m0,
-    encode_bf16,
-    encode_e2m1,
-    encode_f16,
-    encode_ue4m3,
-    encode_ue8m0,
-)
+from fp4ref.numerics import encode_ue8m0
+from fp4ref.numerics.elements import element
 from fp4ref.ptx.instructions.elementwise import elementwise
 from fp4ref.ptx.instructions.floating import canonical, flush
 from fp4ref.ptx.run.operands import reader, writer
@@ -142,13 +134,10 @@ def float_to_double(context: LaunchContext, each: Instruction, form: Form) -> Ac
 _QUIET_NAN_64 = np.uint64(0x7FF8 << 48)
 
 
-_HALF_ENCODERS = {"bf16": encode_bf16, "f16": encode_f16}
-
-
 @instruction("cvt.rn", form=".(?P<to>bf16|f16).f32", operands=2)
 def float_to_half(context: LaunchContext, each: Instruction, form: Form) -> Action:
     """Build float32 to f16 or bf16."""
-    return elementwise(context, each, _HALF_ENCODERS[form["to"]], "f32", "b16")
+    return elementwise(context, each, element(form["to"]).encode, "f32", "b16")
 
 
 @instruction("cvt.f32", form=".(?P<kind>bf16|f16)", operands=2)
@@ -157,20 +146,13 @@ def half_to_float(context: LaunchContext, each: Instruction, form: Form) -> Acti
 
     A NaN of bf16 keeps its bits, for the conversion is a shift; one of f16 does not.
     """
-
-    def convert(bits: Lanes) -> Lanes:
-        if form["kind"] == "bf16":
-            wide = bits.astype(np.uint32) << np.uint32(16)
-            return wide.view(np.float32)
-        return canonical(bits.view(np.float16).astype(np.float32))
-
-    return elementwise(context, each, convert, "b16", "f32")
+    return elementwise(context, each, element(form["kind"]).decode, "b16", "f32")
 
 
 @instruction("cvt.rn", form=".(?P<to>bf16|f16)x2.f32", operands=3)
 def pair_to_halves(context: LaunchContext, each: Instruction, form: Form) -> Action:
     """Build two float32 to two halves; the first source is the upper one."""
-    encode = _HALF_ENCODERS[form["to"]]
+    encode = element(form["to"]).encode
 
     def convert(a: Lanes, b: Lanes) -> Lanes:
         high = encode(a).astype(np.uint32) << np.uint32(16)
@@ -181,8 +163,8 @@ def pair_to_halves(context: LaunchContext, each: Instruction, form: Form) -> Act
 
 
 _NARROW: dict[str, Callable[[Lanes], Lanes]] = {
-    "rn.satfinite.e2m1x2": encode_e2m1,
-    "rn.satfinite.e4m3x2": encode_ue4m3,
+    "rn.satfinite.e2m1x2": element("e2m1").encode,
+    "rn.satfinite.e4m3x2": element("e4m3").encode,
     "rp.satfinite.ue8m0x2": lambda x: encode_ue8m0(x, "rp"),
     "rz.satfinite.ue8m0x2": lambda x: encode_ue8m0(x, "rz"),
 }
@@ -192,7 +174,7 @@ _NARROW: dict[str, Callable[[Lanes], Lanes]] = {
 def pair_to_narrow(context: LaunchContext, each: Instruction, form: Form) -> Action:
     """Build two float32 to two small floats; the first source is the upper one."""
     encode = _NARROW[form["to"]]
-    bits, kind = (4, "b8") if "e2m1" in form["to"] else (8, "b16")
+    bits, kind = _pair(form["to"].rpartition(".")[2])
     dtype = dtype_of(kind)
 
     def convert(a: Lanes, b: Lanes) -> Lanes:
@@ -203,25 +185,22 @@ def pair_to_narrow(context: LaunchContext, each: Instruction, form: Form) -> Act
     return elementwise(context, each, convert, "f32", kind)
 
 
-def _decode_e4m3(codes: Lanes) -> Lanes:
-    """Return values with their sign, which a scale does not have."""
-    magnitude = decode_ue4m3(codes & np.uint8(0x7F))
-    return np.where(codes & 0x80, -magnitude, magnitude)
+def _pair(name: str) -> tuple[int, str]:
+    """Return the width of one code, and the type that holds two of them."""
+    bits = element(name.removesuffix("x2")).bits
+    return bits, f"b{2 * bits}"
 
 
-_WIDEN: dict[str, Callable[[Lanes], Lanes]] = {
-    "f16x2.e2m1x2": decode_e2m1,
-    "f16x2.e4m3x2": _decode_e4m3,
-    "bf16x2.ue8m0x2": decode_ue8m0,
-}
+_WIDEN = ("f16x2.e2m1x2", "f16x2.e4m3x2", "bf16x2.ue8m0x2")
 
 
 @instruction("cvt.rn", form=f".(?P<types>{'|'.join(_WIDEN)})", operands=2)
 def narrow_to_halves(context: LaunchContext, each: Instruction, form: Form) -> Action:
     """Build two small floats to two halves, exactly."""
-    decode = _WIDEN[form["types"]]
-    bits, kind = (4, "b8") if "e2m1" in form["types"] else (8, "b16")
-    encode = encode_bf16 if form["types"].startswith("bf16") else encode_f16
+    halves, small = form["types"].split(".")
+    encode = element(halves.removesuffix("x2")).encode
+    decode = element(small.removesuffix("x2")).decode
+    bits, kind = _pair(small)
     read = reader(context, each.operands[1], kind, each)
     put = writer(context, each.operands[0], "b32", each)
 
