@@ -11,9 +11,10 @@ from rich.table import Table
 
 from fp4ref.commands.options import Json
 from fp4ref.commands.printing import print_json
-from fp4ref.cuda_kernel.build import packaged
-from fp4ref.cuda_kernel.sass import MANDATORY, figures
+from fp4ref.cuda_kernel.build import packaged, packaged_configs
+from fp4ref.cuda_kernel.sass import figures, mandatory
 from fp4ref.cutlass.examples import assemble_example
+from fp4ref.gemm.plan import plan
 
 
 def sass_command(
@@ -49,8 +50,17 @@ def sass_command(
         values = (facts[c.replace(" ", "_").replace("-", "_")] for c in columns)
         table.add_row(name, *(f"{v:g}" for v in values))
     Console().print(table)
-    names = ", ".join(f"{count} {name}" for name, count in MANDATORY.items())
     print(
         f"Compiled by NVRTC {packed['nvrtc']}. Per k-tile: what the MMA warp executes "
-        f"in steady state; {sum(MANDATORY.values())} are mandatory ({names})."
+        f"in steady state; {_mandatory()}."
     )
+
+
+def _mandatory() -> str:
+    """Say what the plans of the packaged kernels need; once if it is the same."""
+    said = []
+    for config in packaged_configs().values():
+        needed = mandatory(plan(config))
+        names = ", ".join(f"{count} {name}" for name, count in needed.items())
+        said.append(f"{sum(needed.values())} are mandatory ({names})")
+    return " or ".join(dict.fromkeys(said))

@@ -18,13 +18,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fp4ref.device.compile import INSTALL, CompileError
+from fp4ref.gemm.plan import Plan
 
 _INSTRUCTION = re.compile(r"\s*/\*([0-9a-f]+)\*/\s+(.*?)\s*;.*")
 _LABEL = re.compile(r"(\.L_x_\d+):")
 _BRANCH = re.compile(r"\bBRA\b.*`\((\.L_x_\d+)\)")
 
-MANDATORY = {"UTCCP": 8, "UTCOMMA": 4, "UTCBAR": 1}
-"""What a k-tile cannot do without: scale copies, MMAs and a commit."""
+
+def mandatory(p: Plan) -> dict[str, int]:
+    """Count what a k-tile cannot do without: scale copies, MMAs and a commit."""
+    return {"UTCCP": p.scale_copies, "UTCOMMA": p.k_blocks, "UTCBAR": 1}
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,11 +16,11 @@ import numpy as np
 
 from fp4ref.arguments import require_instance
 from fp4ref.errors import InputError
-from fp4ref.evidence.element import element_at
+from fp4ref.evidence.element import element_at, scale_in_atom, sf_vec_size
 from fp4ref.evidence.hardware_events import HardwareEvent, Key, hardware_events
 from fp4ref.execution.runs import Run
-from fp4ref.layout.scale_factors import ATOM_ROWS
-from fp4ref.trace import Event, Range, Trace
+from fp4ref.layout.scale_factors import ATOM_COLS, ATOM_NBYTES, ATOM_ROWS
+from fp4ref.trace import Event, Range, RecordedPlan, Trace
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,8 +110,9 @@ def _require_one_problem(traces: list[Trace]) -> None:
                 f"the runs have different {name}: {one} and {other}; compare runs of "
                 "one problem"
             )
-    outputs = [t.meta.get("config", {}).get("d_format") for t in traces]
-    if None not in outputs and outputs[0] != outputs[1]:
+    plans = [RecordedPlan.of(t.meta) for t in traces]
+    outputs = [p.d_format for p in plans if p]
+    if len(set(outputs)) > 1:
         raise InputError(
             f"the runs have different D: {outputs[0]} and {outputs[1]}; compare runs "
             "with one output format"
@@ -179,16 +180,19 @@ def _compare_allocation(traces: list[Trace], name: str) -> Difference | None:
         return None
     at = int(unequal[0])
     shape = traces[0].meta["shape"]
-    blocks_m, atoms_n = -(-shape["m"] // ATOM_ROWS), -(-shape["n"] // 64)
-    atom, inside = divmod(at, 512)
+    vec = sf_vec_size(traces[0])
+    blocks_m = -(-shape["m"] // ATOM_ROWS)
+    atoms_n = -(-shape["n"] // (vec * ATOM_COLS))
+    atom, inside = divmod(at, ATOM_NBYTES)
     block, atom_n = divmod(atom, atoms_n)
     batch, block_m = divmod(block, blocks_m)
-    row = block_m * ATOM_ROWS + inside // 16 + inside % 16 // 4 * 32
-    column = atom_n * 4 + inside % 4
+    row, column = scale_in_atom(inside)
+    row += block_m * ATOM_ROWS
+    n = (atom_n * ATOM_COLS + column) * vec
     values = [f"{data[at]:#04x}" for data in final]
     return Difference(
-        Key(name, row, column * 16, -1, batch),
-        f"byte {at}: scale of row {row}, columns {column * 16} to {column * 16 + 15}",
+        Key(name, row, n, -1, batch),
+        f"byte {at}: scale of row {row}, columns {n} to {n + vec - 1}",
         (values[0], values[1]),
         (None, None),
     )

@@ -8,10 +8,13 @@ from typing import Any
 import numpy as np
 
 from fp4ref.evidence.hardware_events import HardwareEvent
+from fp4ref.hardware.tcgen05 import MMA_K
+from fp4ref.hardware.tensor_memory import CELL_NBYTES
 from fp4ref.layout import SwizzleMode
-from fp4ref.layout.scale_factors import ATOM_ROWS
+from fp4ref.layout.scale_factors import ATOM_COLS, ATOM_NBYTES, ATOM_ROWS
+from fp4ref.layout.tmem_scales import LANES_PER_QUARTER
 from fp4ref.numerics import ScaleFormat, decode_e2m1
-from fp4ref.trace import Trace
+from fp4ref.trace import RecordedPlan, Trace
 
 _Reader = Callable[[Trace, HardwareEvent, int, int], tuple[str, str]]
 
@@ -28,6 +31,24 @@ def element_at(
     """
     read = _READERS.get(event.key.tensor, _plain)
     return read(trace, event, row, at)
+
+
+def scale_in_atom(byte: int) -> tuple[int, int]:
+    """Return the row and the column of the scale at a byte of a 128x4 atom."""
+    line, at = divmod(byte, ATOM_NBYTES // LANES_PER_QUARTER)
+    quarter, column = divmod(at, ATOM_COLS)
+    return line + quarter * LANES_PER_QUARTER, column
+
+
+def sf_vec_size(trace: Trace) -> int:
+    """Elements of K with one scale: by the plan, or as an atom serves one MMA."""
+    p = RecordedPlan.of(trace.meta)
+    return p.sf_vec_size if p else MMA_K // ATOM_COLS
+
+
+def _mma_k(trace: Trace) -> int:
+    p = RecordedPlan.of(trace.meta)
+    return p.mma_k if p else MMA_K
 
 
 def _operand(trace: Trace, e: HardwareEvent, row: int, at: int) -> tuple[str, str]:
@@ -47,12 +68,13 @@ def _operand(trace: Trace, e: HardwareEvent, row: int, at: int) -> tuple[str, st
 
 def _scale(trace: Trace, e: HardwareEvent, row: int, at: int) -> tuple[str, str]:
     """Scale code in a stage: whole 128x4 atoms."""
-    atom, inside = divmod(at, 512)
-    m = inside // 16 + inside % 16 // 4 * 32
+    atom, inside = divmod(at, ATOM_NBYTES)
+    m, column = scale_in_atom(inside)
     block = e.event.operands["coords"][-2] * ATOM_ROWS
-    k = e.key.k + 64 * atom + 16 * (inside % 4)
+    vec = sf_vec_size(trace)
+    k = e.key.k + vec * (ATOM_COLS * atom + column)
     return (
-        f"scale of row {block + m}, k {k} to {k + 15}",
+        f"scale of row {block + m}, k {k} to {k + vec - 1}",
         _scale_value(trace, int(e.data[row, at])),
     )
 
@@ -61,22 +83,25 @@ def _scale_in_tmem(
     trace: Trace, e: HardwareEvent, row: int, at: int
 ) -> tuple[str, str]:
     """Scale code after the copy to TMEM."""
-    m = row % 32 + at // 4 * 32
-    k = e.key.k + 64 * e.key.block + 16 * (at % 4)
+    column, byte = divmod(at, CELL_NBYTES)
+    m = row % LANES_PER_QUARTER + column * LANES_PER_QUARTER
+    vec = sf_vec_size(trace)
+    k = e.key.k + vec * (ATOM_COLS * e.key.block + byte)
     return (
-        f"lane {row}, column +{at // 4}: scale of tile row {m}, k {k} to {k + 15}",
+        f"lane {row}, column +{column}: scale of tile row {m}, k {k} to {k + vec - 1}",
         _scale_value(trace, int(e.data[row, at])),
     )
 
 
 def _accumulator(trace: Trace, e: HardwareEvent, row: int, at: int) -> tuple[str, str]:
     """float32 in TMEM."""
-    word = e.data[row, at // 4 * 4 : at // 4 * 4 + 4]
+    column = at // CELL_NBYTES
+    word = e.data[row, column * CELL_NBYTES : (column + 1) * CELL_NBYTES]
     bits = int.from_bytes(word.tobytes(), "little")
     value = np.uint32(bits).view(np.float32)
     return (
-        f"row {e.key.m + row}, column {e.key.n + at // 4} after k "
-        f"{e.key.k + 64 * (e.key.block + 1)}",
+        f"row {e.key.m + row}, column {e.key.n + column} after k "
+        f"{e.key.k + _mma_k(trace) * (e.key.block + 1)}",
         f"{bits:#010x} = {value!r}",
     )
 

@@ -7,12 +7,15 @@ descriptors alone.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 
 from fp4ref.errors import InputError
+from fp4ref.hardware.mbarrier_unit import NBYTES as BARRIER_NBYTES
+from fp4ref.hardware.tcgen05 import CP_NBYTES
 from fp4ref.trace import Bytes, Event, Range, Trace
 
 
@@ -65,20 +68,48 @@ def hardware_events(trace: Trace) -> dict[Key, HardwareEvent]:
     return walker.found
 
 
+_OF_B = ("B", "SFB", "SFB in TMEM")
+
+
 @dataclass(slots=True)
 class _Fill:
-    """Loads that belong to one phase of one full barrier."""
+    """Loads that belong to one phase of one full barrier, in order of landing."""
 
-    loads: dict[str, Event] = field(default_factory=dict)
+    loads: list[Event] = field(default_factory=list)
     blocks: int = 0
 
-    def key(self, tensor: str, block: int = -1) -> Key:
-        a = self.loads.get("A")
-        b = self.loads.get("B")
-        at = (a or b or next(iter(self.loads.values()))).operands["coords"]
-        m = a.operands["coords"][1] if a else -1
-        n = b.operands["coords"][1] if b else -1
-        return Key(tensor, m, n, at[0], at[-1], block)
+    def boxes(self, tensor: str) -> list[Event]:
+        """Return the loads of a tensor, in the order of their boxes."""
+        own = (e for e in self.loads if e.operands["tensor"] == tensor)
+        return sorted(own, key=lambda e: list(e.operands["coords"][::-1]))
+
+    def key(self, tensor: str, nth: int = 0, block: int = -1) -> Key:
+        """Name what belongs to the `nth` box of A, or of B, and to the first of both.
+
+        Scales have the name of the operand whose blocks they scale.
+        """
+        of_b = tensor in _OF_B
+        a, b = self._corner("A", 0 if of_b else nth), self._corner("B", nth * of_b)
+        first = a or b or self.loads[0].operands["coords"]
+        own = (b if of_b else a) or first
+        m, n = (at[1] if at else -1 for at in (a, b))
+        return Key(tensor, m, n, own[0], first[-1], block)
+
+    def _corner(self, tensor: str, nth: int) -> Sequence[int] | None:
+        boxes = self.boxes(tensor)
+        if not boxes:
+            return None
+        corner: Sequence[int] = boxes[min(nth, len(boxes) - 1)].operands["coords"]
+        return corner
+
+
+class _Filled(NamedTuple):
+    """Bytes of one box in shared memory, until something else lands there."""
+
+    where: Range
+    tensor: str
+    nth: int
+    fill: _Fill
 
 
 class _Walker:
@@ -89,7 +120,7 @@ class _Walker:
         self.memory = {s: image.copy() for s, image in trace.images.items()}
         self.found: dict[Key, HardwareEvent] = {}
         self._open: dict[tuple[str, int], _Fill] = {}
-        self._filled: dict[str, list[tuple[Range, str, _Fill]]] = {}
+        self._filled: dict[str, list[_Filled]] = {}
 
     def visit(self, event: Event) -> None:
         """Apply one event."""
@@ -127,47 +158,45 @@ class _Walker:
     def _load(self, event: Event) -> None:
         for change in event.barrier:
             fill = self._open.setdefault((change.space, change.address), _Fill())
-            fill.loads[event.operands["tensor"]] = event
+            fill.loads.append(event)
 
     def _phase(self, barrier: tuple[str, int]) -> None:
         """A phase completed: if loads were credited to it, a stage is full."""
         fill = self._open.pop(barrier, None)
         if fill is None:
             return
-        for tensor, event in fill.loads.items():
-            where = next(
-                w for w in event.writes if w.space == barrier[0] and w.size > 8
-            )
+        for event in fill.loads:
+            tensor = event.operands["tensor"]
+            nth = fill.boxes(tensor).index(event)
+            where = _landed(event, barrier[0])
             live = self._filled.setdefault(where.space, [])
-            live[:] = [entry for entry in live if not entry[0].overlaps(where)]
-            live.append((where, tensor, fill))
+            live[:] = [entry for entry in live if not entry.where.overlaps(where)]
+            live.append(_Filled(where, tensor, nth, fill))
             if tensor == "C":
                 n, m, batch = event.operands["coords"]
                 key = Key("C", m, n, -1, batch)
             else:
-                key = fill.key(tensor)
+                key = fill.key(tensor, nth)
             self._add(key, event, self._window(where))
 
-    def _find(self, where: Range) -> tuple[Range, str, _Fill] | None:
+    def _find(self, where: Range) -> _Filled | None:
         live = self._filled.get(where.space, [])
-        return next((entry for entry in live if entry[0].overlaps(where)), None)
+        return next((entry for entry in live if entry.where.overlaps(where)), None)
 
     def _copy(self, event: Event) -> None:
         source = self._find(event.reads[0])
         if source is None:
             return
-        where, tensor, fill = source
-        block = (event.reads[0].start - where.start) // 512
-        self._add(
-            fill.key(f"{tensor} in TMEM", block), event, self._window(event.writes[0])
-        )
+        block = (event.reads[0].start - source.where.start) // CP_NBYTES
+        key = source.fill.key(f"{source.tensor} in TMEM", source.nth, block)
+        self._add(key, event, self._window(event.writes[0]))
 
     def _mma(self, event: Event) -> None:
         source = self._find(event.reads[0])
         if source is None:
             return
-        fill = source[2]
-        key = fill.key("accumulator", fill.blocks)
+        fill = source.fill
+        key = fill.key("accumulator", block=fill.blocks)
         fill.blocks += 1
         self._add(key, event, self._window(event.writes[0]))
 
@@ -177,3 +206,13 @@ class _Walker:
         if rows:
             key = Key(event.operands["tensor"], m, n, -1, batch)
             self._add(key, event, np.concatenate(rows).reshape(1, -1))
+
+
+def _landed(event: Event, space: str) -> Range:
+    """Return what a load wrote where its barrier is; or else in the CTA's peer.
+
+    A multicast writes to several CTAs, each with its barrier; a load of a CTA pair may
+    tell the barrier of its leader.
+    """
+    data = [w for w in event.writes if w.size > BARRIER_NBYTES]
+    return next((w for w in data if w.space == space), data[0])

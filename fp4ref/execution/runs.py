@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
 import ml_dtypes
@@ -23,7 +23,7 @@ from fp4ref.execution.emulator import Emulator
 from fp4ref.execution.ptx import Ptx
 from fp4ref.execution.traced_machine import TracedMachine
 from fp4ref.gemm.config import GemmConfig
-from fp4ref.gemm.plan import plan
+from fp4ref.gemm.plan.json_values import json_values
 from fp4ref.gemm.problem import GemmProblem
 from fp4ref.hardware.machine import Machine
 from fp4ref.hardware.machine_state import Ordering
@@ -159,7 +159,7 @@ def run(
     problem = GemmProblem(traced.machine, a, b, c, bias, config)
     if progress:
         total = problem.params.grid.count if chosen is None else len(chosen)
-        traced.machine.on_step.append(_reporter(progress, total, plan(config).subtiles))
+        traced.machine.on_step.append(_reporter(progress, total, problem.plan.subtiles))
     meta = _meta(problem, backend) | traced.meta()
     found = _launch(BACKENDS[backend], problem, chosen, traced, meta)
     d, sfd, written = _results(problem, batched=a.codes.ndim == 3)
@@ -240,13 +240,13 @@ def _typed(d: NDArray[Any], config: GemmConfig) -> NDArray[Any]:
 
 def _meta(problem: GemmProblem, backend: str) -> dict[str, Any]:
     """Say what ran, in JSON values."""
-    params, config = problem.params, problem.config
-    settings = asdict(config) | {"sfd_format": config.sfd_format.name}
+    params, planned = problem.params, problem.plan
     return {
         "backend": backend,
         "shape": {"m": params.m, "n": params.n, "k": params.k, "l": params.l},
         "scale_format": params.scale_format.name,
         "alpha": params.alpha,
-        "config": settings,
-        "stages": plan(config).mainloop_stages,
+        "config": json_values(problem.config),
+        "plan": planned.to_dict(),
+        "stages": planned.mainloop_stages,
     }

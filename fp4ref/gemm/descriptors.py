@@ -14,6 +14,9 @@ K_BLOCKS = TILE_K // MMA_K
 SF_COLUMNS = 4
 """TMEM columns of the scales of 128 rows and one K=64 block."""
 
+OPERAND_SWIZZLE = SwizzleMode.B128
+"""Of A and B: a row of a stage is the 128 bytes of its span."""
+
 K_BLOCK_STEP = MMA_K // 2 >> 4
 """Added to an operand descriptor for each K=64 block: 32 bytes."""
 
@@ -27,7 +30,7 @@ def operand_descriptor(address: int) -> int:
 
     The leading offset has no meaning here; CUTLASS writes 1 (16 bytes).
     """
-    return SmemDescriptor(address, 16, 1024, SwizzleMode.B128).encode()
+    return SmemDescriptor(address, 16, 1024, OPERAND_SWIZZLE).encode()
 
 
 @cache

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from fp4ref.arguments import require_choice, require_integer
 from fp4ref.errors import InputError
-from fp4ref.gemm.plan import plan
 from fp4ref.hardware.mma_operands import SF_ROWS
+from fp4ref.hardware.tcgen05 import MMA_K
 from fp4ref.layout import (
     SwizzleMode,
     padded_shape,
@@ -14,44 +14,53 @@ from fp4ref.layout import (
     swizzled_offsets,
     tmem_scale_position,
 )
+from fp4ref.layout.scale_factors import ATOM_COLS, ATOM_ROWS
 from fp4ref.tensors.block_format import NVFP4_VEC_SIZE
 from fp4ref.viz.packet import Header
 from fp4ref.viz.player import Player
 from fp4ref.viz.strings import say
 from fp4ref.viz.text import table_text
 
+PICTURE = {"rows": ATOM_ROWS, "k": 4 * MMA_K}
+"""What the picture of one stage shows: four atoms, one for the K of each MMA."""
+CHUNK_NBYTES = SwizzleMode.NONE.span
 
-def scale_places(rows: int, k: int, *, rows_in_all: int, k_in_all: int) -> Header:
+
+def scale_places(
+    rows: int, k: int, sf_vec_size: int, *, rows_in_all: int, k_in_all: int
+) -> Header:
     """Say where each scale of a tile lies: global, shared and tensor memory.
 
     Parameters
     ----------
     rows, k
-        Of the tile; `k` elements have ``k / 16`` scales.
+        Of the tile.
+    sf_vec_size
+        Elements of K with one scale.
     rows_in_all, k_in_all
         Of the whole matrix. What a tile has beyond them lies in no global memory.
     """
-    groups, in_all = k // NVFP4_VEC_SIZE, -(-k_in_all // NVFP4_VEC_SIZE)
+    groups, in_all = k // sf_vec_size, -(-k_in_all // sf_vec_size)
     places: Header = {name: [] for name in ("gmem", "smem", "lane", "column", "byte")}
-    k_blocks = plan().k_blocks
-    columns = k_blocks * rows // SF_ROWS
+    columns = rows // SF_ROWS
     _, padded = padded_shape(rows, in_all)
     for row in range(rows):
         for group in range(groups):
-            block, s = divmod(group, groups // k_blocks)
+            block, s = divmod(group, ATOM_COLS)
             where = tmem_scale_position(row, s)
             offset = sf_offset(row, group, in_all) if group < padded else None
             places["gmem"].append(offset)
             places["smem"].append(sf_offset(row, group, groups))
             places["lane"].append(where.lanes[0])
-            places["column"].append(where.column + block * columns // k_blocks)
+            places["column"].append(where.column + block * columns)
             places["byte"].append(where.byte)
     return places | {
         "rows": rows,
         "groups": groups,
+        "vec": sf_vec_size,
         "rows_in_all": min(rows, rows_in_all),
         "groups_in_all": in_all,
-        "columns": columns,
+        "columns": columns * groups // ATOM_COLS,
         "nbytes": sf_nbytes(rows, groups),
     }
 
@@ -64,11 +73,10 @@ def scale_journey(rows: int = 128, k: int = 256) -> Player:
     InputError
         A tile has 128 rows of scales and K is 256, as one mainloop stage holds.
     """
-    p = plan()
-    for name, value, held in (("rows", rows, p.tile_m), ("k", k, p.tile_k)):
-        if require_integer(value, name) != held:
-            raise InputError(f"{name}: {value}; a stage holds {held}")
-    places = scale_places(rows, k, rows_in_all=rows, k_in_all=k)
+    for name, value in (("rows", rows), ("k", k)):
+        if require_integer(value, name) != PICTURE[name]:
+            raise InputError(f"{name}: {value}; a stage holds {PICTURE[name]}")
+    places = scale_places(rows, k, NVFP4_VEC_SIZE, rows_in_all=rows, k_in_all=k)
     header: Header = {"title": say("title.scales"), "scales": {"SFA": places}}
 
     def text(_: int, __: str) -> str:
@@ -106,7 +114,7 @@ def swizzle(mode: str = "128B") -> Player:
     modes = {}
     for name, found in named.items():
         span = found.span if found is not SwizzleMode.NONE else 128
-        address = swizzled_offsets(found, 8, span)[:, ::16].tolist()
+        address = swizzled_offsets(found, 8, span)[:, ::CHUNK_NBYTES].tolist()
         modes[name] = {"span": span, "address": address}
     header: Header = {
         "title": say("title.swizzle"),

@@ -25,10 +25,7 @@ from fp4ref.arguments import require_integer
 from fp4ref.errors import InputError
 from fp4ref.evidence.statement import line
 from fp4ref.frames import FRAMES
-from fp4ref.gemm.config import GemmConfig
-from fp4ref.gemm.plan import plan
-from fp4ref.numerics import ScaleFormat
-from fp4ref.trace import Event, Range, Trace
+from fp4ref.trace import Event, Range, RecordedPlan, Trace
 from fp4ref.trace.timeline import overlap, rows
 
 PACKET_VERSION = 1
@@ -110,7 +107,6 @@ def trace_packet(
     spaces = [f"{kind}{sm}" for sm in chosen for kind in ("smem", "tmem")]
     writer = _Writer(trace, [s for s in spaces if s in trace.images], tiles)
     columns, tables = writer.columns()
-    config = config_of(trace)
     header: Header = {
         "version": PACKET_VERSION,
         "meta": {k: v for k, v in trace.meta.items() if k != "allocations"},
@@ -121,7 +117,7 @@ def trace_packet(
         "columns": columns,
         "tables": tables,
         "checksums": writer.checksums,
-        "maps": memory_maps(config) if config else {},
+        "maps": memory_maps(RecordedPlan.of(trace.meta)),
         "frames": {
             id: FRAMES[id].title
             for id in sorted({f for e in trace for f in e.frames})
@@ -246,23 +242,7 @@ class _TileCount:
 
     def __init__(self, trace: Trace) -> None:
         self._tile: dict[int, int] = {}
-        config = config_of(trace)
-        self._per_tile: dict[str, int] = {}
-        if config:
-            p = plan(config)
-            k_tiles = p.k_tiles(trace.meta["shape"]["k"])
-            blocks = k_tiles * p.k_blocks
-            atoms = (p.sfa_columns + p.sfb_columns) // p.sfa_columns
-            self._per_tile = {
-                "A": k_tiles,
-                "B": k_tiles,
-                "SFA": k_tiles,
-                "SFB": k_tiles,
-                "C": p.subtiles,
-                "tcgen05.cp": atoms * blocks,
-                "tcgen05.mma": blocks,
-                "st.shared": 4 * p.subtiles,
-            }
+        self._per_tile = _work_of_a_tile(trace)
         writers = [e for e in trace if e.kind != "issue" and e.writes]
         seen: dict[tuple[int, str], int] = {}
         for event in sorted(writers, key=_started):
@@ -281,43 +261,26 @@ def _started(event: Event) -> int:
     return event.issued if event.issued >= 0 else event.step
 
 
-def config_of(trace: Trace) -> GemmConfig | None:
-    """Return the configuration that the trace's `meta` names, if it names one."""
-    settings = trace.meta.get("config")
-    if not settings:
-        return None
-    settings = {**settings, "sfd_format": ScaleFormat[settings["sfd_format"]]}
-    return GemmConfig(**settings)
-
-
-def memory_maps(config: GemmConfig) -> Header:
-    """Say what lies where in shared memory and in TMEM."""
-    p = plan(config)
-    tiles = [b for b in p.buffers if b.name not in ("clc_response", "tmem_pointer")]
-    n, tmem = p.tile_n, p.tmem
-    sfa_columns = p.k_blocks * p.sfa_columns
-    sfb_columns = p.k_blocks * p.sfb_columns
+def _work_of_a_tile(trace: Trace) -> dict[str, int]:
+    """Count what writes for one tile, by tensor or operation; empty without a plan."""
+    p = RecordedPlan.of(trace.meta)
+    if p is None:
+        return {}
+    k_tiles = p.k_tiles(trace.meta["shape"]["k"])
     return {
-        "tile": [p.tile_m, n, p.tile_k],
-        "smem": [
-            {
-                "name": b.label,
-                "stage": i,
-                "offset": p.smem[b.name] + i * b.nbytes,
-                "nbytes": b.nbytes,
-            }
-            for b in tiles
-            if b.nbytes
-            for i in range(b.stages)
-        ],
-        "smem_end": p.smem.end,
-        "barriers_end": p.smem["d_subtile"],
-        "tmem": [
-            *({"name": f"D {i}", "column": c, "columns": n, "kind": "accumulator"}
-              for i, c in enumerate(tmem.accumulators)),
-            *({"name": f"SFA {i}", "column": c, "columns": sfa_columns, "kind": "sfa"}
-              for i, c in enumerate(tmem.sfa)),
-            *({"name": f"SFB {i}", "column": c, "columns": sfb_columns, "kind": "sfb"}
-              for i, c in enumerate(tmem.sfb)),
-        ],
-    }  # fmt: skip
+        **dict.fromkeys(("A", "B", "SFA", "SFB"), k_tiles),
+        "C": p.subtiles,
+        "tcgen05.cp": k_tiles * p.scale_copies,
+        "tcgen05.mma": k_tiles * p.k_blocks,
+        "st.shared": p.warps_of("EPILOGUE") * p.subtiles,
+    }
+
+
+def memory_maps(p: RecordedPlan | None) -> Header:
+    """Say what lies where in shared memory and in TMEM, if the trace has a plan."""
+    if p is None:
+        return {}
+    return {
+        "smem": [part._asdict() for part in p.smem],
+        "tmem": [part._asdict() for part in p.tmem],
+    }

@@ -19,14 +19,15 @@ from fp4ref.evidence.comparison import compare
 from fp4ref.evidence.hardware_events import HardwareEvent, hardware_events
 from fp4ref.evidence.side_by_side import Pair, side_by_side
 from fp4ref.execution.runs import Run
-from fp4ref.gemm.plan import plan
-from fp4ref.trace import Trace
+from fp4ref.trace import RecordedPlan, Trace
+from fp4ref.trace.recorded_plan import NO_PLAN
 from fp4ref.viz.layout_scenes import scale_places
-from fp4ref.viz.packet import Header, config_of, trace_packet
+from fp4ref.viz.packet import Header, trace_packet
 from fp4ref.viz.player import Player
 from fp4ref.viz.text import step_text
 
 VIEWS = ("timeline", "barriers", "smem", "tmem", "scales", "mma", "tiles", "sides")
+NEED_A_PLAN = ("smem", "scales", "tiles")
 PREVIEW = 32
 """Bytes of a hardware event that the side by side view shows."""
 
@@ -75,7 +76,8 @@ def play(
     header, payload = trace_packet(trace, sms=_numbers("sms", sms), tiles=tiles)
     _add_scales(header, trace)
     _add_sides(header, run, kernel, view)
-    view, chosen = _choose_views(available(header), view, views)
+    planned = "plan" in trace.meta
+    view, chosen = _choose_views(available(header), view, views, planned)
     header["title"] = str(title)
     return Player(
         header,
@@ -101,7 +103,7 @@ def available(header: Header) -> list[str]:
         "scales": "scales" in header,
         "mma": "tcgen05.mma" in operations,
         "tiles": any(o.startswith("tile_scheduler") for o in operations)
-        and "shape" in header.get("meta", {}),
+        and {"shape", "plan"} <= header.get("meta", {}).keys(),
         "sides": "sides" in header,
         "fault": "fault" in header,
     }
@@ -126,15 +128,18 @@ def _trace(run: object, name: str) -> Trace:
 
 
 def _add_scales(header: Header, trace: Trace) -> None:
-    """Say where the scales of a tile lie, if the trace has a configuration."""
-    config = config_of(trace)
-    if config:
-        m, n, k = (int(trace.meta["shape"][name]) for name in "mnk")
-        p, rows = plan(config), min(n, config.tile_n)
-        header["scales"] = {
-            "SFA": scale_places(p.tile_m, p.tile_k, rows_in_all=m, k_in_all=k),
-            "SFB": scale_places(p.sf_rows_b, p.tile_k, rows_in_all=rows, k_in_all=k),
-        }
+    """Say where the scales of a tile lie, if the trace has a plan."""
+    p = RecordedPlan.of(trace.meta)
+    if p is None:
+        return
+    m, n, k = (int(trace.meta["shape"][name]) for name in "mnk")
+    sizes = {"SFA": (p.tile_m, m), "SFB": (p.sf_rows_b, min(n, p.tile_n))}
+    header["scales"] = {
+        name: scale_places(
+            rows, p.tile_k, p.sf_vec_size, rows_in_all=rows_in_all, k_in_all=k
+        )
+        for name, (rows, rows_in_all) in sizes.items()
+    }
 
 
 def _add_sides(header: Header, run: Run | Trace, kernel: object, view: str) -> None:
@@ -193,16 +198,22 @@ def _preview(data: npt.NDArray[np.uint8], at: int) -> list[int | None]:
 
 
 def _choose_views(
-    there: list[str], view: str, views: Sequence[str] | None
+    there: list[str], view: str, views: Sequence[str] | None, planned: bool
 ) -> tuple[str, list[str]]:
     """Return the view shown first, and those that can be chosen."""
     chosen = there if views is None else [n for n in there if n in _names(views)]
     if not chosen:
+        asked = set(_names(views)) & set(NEED_A_PLAN)
+        why = f"; {NO_PLAN}" if asked and not planned else ""
         raise InputError(
-            f"views={views!r}: none of them is there; this trace has {', '.join(there)}"
+            f"views={views!r}: none of them is there; this trace has "
+            f"{', '.join(there)}{why}"
         )
     if view in chosen:
         return view, chosen
     if view != "timeline":
-        raise InputError(f"view: {view!r} is not among the views: {', '.join(chosen)}")
+        why = f"; {NO_PLAN}" if view in NEED_A_PLAN and not planned else ""
+        raise InputError(
+            f"view: {view!r} is not among the views: {', '.join(chosen)}{why}"
+        )
     return chosen[0], chosen

@@ -13,10 +13,9 @@ import numpy as np
 
 from fp4ref.evidence.statement import line
 from fp4ref.frames import FRAMES
-from fp4ref.hardware.tensor_memory import LANE_NBYTES
+from fp4ref.hardware.tensor_memory import CELL_NBYTES, LANE_NBYTES
 from fp4ref.hardware.tmem import LANES
-from fp4ref.trace import Barrier, Event, Range, Trace
-from fp4ref.viz.packet import config_of, memory_maps
+from fp4ref.trace import Barrier, Event, Range, RecordedPlan, Trace
 from fp4ref.viz.strings import say
 
 _ADDRESSES = re.compile(r"desc|taddr|tmem|mbar|smem|address|dst|response|mask")
@@ -100,26 +99,26 @@ def barrier_texts(trace: Trace, step: int) -> list[str]:
 
 def tmem_texts(trace: Trace, step: int) -> list[str]:
     """Say what each part of each TMEM holds after `step`: first word, words written."""
-    config = config_of(trace)
-    if config is None:
+    p = RecordedPlan.of(trace.meta)
+    if p is None:
         return []
     state, texts = trace.at(step), []
     for space in sorted(s for s in trace.images if s.startswith("tmem")):
-        for part in memory_maps(config)["tmem"]:
-            first, nbytes = 4 * part["column"], 4 * part["columns"]
+        for part in p.tmem:
+            first, nbytes = CELL_NBYTES * part.column, CELL_NBYTES * part.columns
             where = Range(space, first, nbytes, LANES, LANE_NBYTES)
             cells = state.read(where)
             written = state.written[space].reshape(LANES, LANE_NBYTES)
-            count = int(written[:, first : first + nbytes].sum()) // 4
-            word = int(cells[0, :4].copy().view(np.uint32)[0])
+            count = int(written[:, first : first + nbytes].sum()) // CELL_NBYTES
+            word = int(cells[0, :CELL_NBYTES].copy().view(np.uint32)[0])
             texts.append(
                 say(
                     "text.part" if written[0, first] else "text.part.empty",
-                    name=f"{space} {part['name']}",
-                    first=part["column"],
-                    last=part["column"] + part["columns"] - 1,
+                    name=f"{space} {part.name}",
+                    first=part.column,
+                    last=part.column + part.columns - 1,
                     count=f"{count:,}",
-                    size=f"{where.size // 4:,}",
+                    size=f"{where.size // CELL_NBYTES:,}",
                     word=f"{word:#010x}",
                 )
             )

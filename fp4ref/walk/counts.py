@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from fp4ref.gemm.config import GemmConfig
-from fp4ref.gemm.plan import plan
-from fp4ref.trace import Trace
+from fp4ref.trace import RecordedPlan, Trace
 from fp4ref.trace.timeline import overlap
 
 
-def machine_counts(trace: Trace, config: GemmConfig, k: int) -> dict[str, int]:
-    """Count what the machine did, from the trace alone."""
+def machine_counts(trace: Trace) -> dict[str, int]:
+    """Count what the machine did, from the trace alone.
+
+    Raises
+    ------
+    TraceError
+        The trace does not hold its kernel's plan.
+    """
+    p = RecordedPlan.required(trace.meta)
     counts: dict[str, int] = {}
 
     def add(name: str, amount: int = 1) -> None:
@@ -35,9 +40,8 @@ def machine_counts(trace: Trace, config: GemmConfig, k: int) -> dict[str, int]:
             if change.label.startswith("mainloop.full[0]"):
                 add("first_stage_fills", change.before[0] != change.after[0])
     mmas = counts.get("tcgen05.mma", 0)
-    p = plan(config)
-    add("macs", mmas * p.tile_m * p.tile_n * (p.tile_k // p.k_blocks))
+    add("macs", mmas * p.tile_m * p.tile_n * p.mma_k)
     add("overlap_steps", overlap(trace))
-    add("k_tiles", p.k_tiles(k))
+    add("k_tiles", p.k_tiles(trace.meta["shape"]["k"]))
     add("ring_wraps", max(0, counts.pop("first_stage_fills", 0) - counts["ctas"]))
     return counts

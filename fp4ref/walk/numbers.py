@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from math import ceil, log2
@@ -32,7 +32,7 @@ from fp4ref.tensors.block_scaled import BlockScaled
 from fp4ref.tensors.losses import NonFiniteWarning
 from fp4ref.tensors.product import matmul
 from fp4ref.tensors.quantize import quantize
-from fp4ref.trace import Trace
+from fp4ref.trace import RecordedPlan, Trace
 from fp4ref.walk.counts import machine_counts
 from fp4ref.walk.outcome import KernelReport, WalkReport
 from fp4ref.walk.problem import NonFinite, Problem, check_k
@@ -107,7 +107,7 @@ def walk(
         problem.title,
         problem.source,
         problem.sizes,
-        _settings(config, str(result.meta["schedule"]), sms),
+        _settings(result.meta),
         _quantisation(problem, qa, qb),
         errors,
         grid if tiles is None else len(tiles),
@@ -115,7 +115,7 @@ def walk(
         equal,
         compared,
         ratio,
-        machine_counts(result.trace, config, qa.shape[1]),
+        machine_counts(result.trace),
         *_count_frames(result.trace),
         laps.seconds,
         beside,
@@ -180,7 +180,8 @@ def _count_equal(result: Run, want: Expected) -> tuple[int, int]:
     same = _bits(result.d) == _bits(want.d)
     equal = int(same[result.written].sum())
     if result.sfd is not None and want.sfd is not None:
-        scale_written = result.written[:, ::16]
+        vec = RecordedPlan.required(result.meta).sf_vec_size
+        scale_written = result.written[:, ::vec]
         compared += int(scale_written.sum())
         equal += int((result.sfd == want.sfd)[scale_written].sum())
     return equal, compared
@@ -322,19 +323,18 @@ def _errors(
     }
 
 
-def _settings(config: GemmConfig, schedule: str, sms: int) -> dict[str, Any]:
-    p = plan(config)
-    nvfp4 = config.d_format == "nvfp4"
+def _settings(meta: Mapping[str, Any]) -> dict[str, Any]:
+    p = RecordedPlan.required(meta)
     return {
         "tile": f"{p.tile_m}x{p.tile_n}x{p.tile_k}",
-        "output": config.d_format
-        + (f" + {config.sfd_format.name} SFD" if nvfp4 else ""),
+        "mma": f"{p.tile_m}x{p.tile_n}x{p.mma_k}",
+        "output": p.d_format + (f" + {p.sfd_format} SFD" * (p.d_format == "nvfp4")),
         "stages": p.mainloop_stages,
-        "scheduler": config.scheduler,
-        "schedule": schedule,
-        "sms": sms,
-        "smem_nbytes": p.smem.end,
-        "tmem_columns": p.tmem.end,
+        "tile_scheduler": p.tile_scheduler,
+        "schedule": str(meta["schedule"]),
+        "sms": meta["sms"],
+        "smem_nbytes": p.smem_end,
+        "tmem_columns": p.tmem_end,
     }
 
 

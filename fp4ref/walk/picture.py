@@ -11,20 +11,17 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from fp4ref.trace import Event, Trace
+from fp4ref.trace import Event, RecordedPlan, Trace
 from fp4ref.trace.timeline import COMMIT, is_load, is_mma, overlap, rows
 
 ROLES = {
-    "warp0": "MMA",
-    "warp1": "scheduler",
-    "warp2": "load A, B, SFA, SFB",
-    "warp3": "load C",
-    "warp4": "epilogue",
-    "warp5": "epilogue",
-    "warp6": "epilogue",
-    "warp7": "epilogue",
+    "MMA": "MMA",
+    "SCHEDULER": "tile scheduler",
+    "MAINLOOP_LOAD": "load A, B, SFA, SFB",
+    "EPILOGUE_LOAD": "load C",
+    "EPILOGUE": "epilogue",
 }
-"""What each warp does, in the order of the timeline."""
+"""What the warps of each role of the plan do."""
 
 UNITS: dict[str, tuple[str, Callable[[Event], bool]]] = {
     "TMA loads": ("#8ec5a8", is_load),
@@ -82,12 +79,21 @@ class Row:
 def rows_of(trace: Trace, sm: int) -> Iterator[Row]:
     """Yield the rows of an SM that have an event: its warps, then its units."""
     mine = [e for e in trace if e.sm == sm]
-    for agent, role in ROLES.items():
-        if events := [e for e in mine if e.agent == agent]:
-            yield Row(f"{agent} {role}", WARP_COLOUR, events, False)
+    p = RecordedPlan.of(trace.meta)
+    for agent in _warps(mine):
+        role = p.roles.get(agent, "") if p else ""
+        events = [e for e in mine if e.agent == agent]
+        name = f"{agent} {ROLES.get(role, role)}".rstrip()
+        yield Row(name, WARP_COLOUR, events, False)
     for name, (colour, chosen) in UNITS.items():
         if events := [e for e in mine if e.issued >= 0 and chosen(e)]:
             yield Row(name, colour, events, True)
+
+
+def _warps(events: list[Event]) -> list[str]:
+    """Return the warps that have an event, in the order of their numbers."""
+    warps = {e.agent for e in events if re.fullmatch(r"warp\d+", e.agent)}
+    return sorted(warps, key=lambda agent: int(agent.removeprefix("warp")))
 
 
 def shown_sms(trace: Trace) -> list[int]:

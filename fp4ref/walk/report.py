@@ -133,7 +133,8 @@ def _machine(r: WalkReport) -> RenderableType:
             (
                 "tiles",
                 f"{r.tiles_run}{part} of {s['tile']}, {c['k_tiles']} k-tiles each, by "
-                f"{c['ctas']} CTAs on {s['sms']} SMs ({s['scheduler']} scheduler)",
+                f"{c['ctas']} CTAs on {s['sms']} SMs "
+                f"({s['tile_scheduler']} tile scheduler)",
             ),
             (
                 "mainloop ring",
@@ -147,7 +148,7 @@ def _machine(r: WalkReport) -> RenderableType:
             ),
             (
                 "tensor core",
-                f"{c['tcgen05.mma']} MMAs of 128x{s['tile'].split('x')[1]}x64 "
+                f"{c['tcgen05.mma']} MMAs of {s['mma']} "
                 f"({c['macs']:,} multiply-adds), {c['tcgen05.cp']} scale copies, "
                 f"{c['tcgen05.commit']} commits",
             ),

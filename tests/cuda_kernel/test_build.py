@@ -18,7 +18,7 @@ from fp4ref.cuda_kernel.build import normalised, packaged
 from fp4ref.cuda_kernel.header import PLAN, plan_header
 from fp4ref.cuda_kernel.package import texts
 from fp4ref.cuda_kernel.parameters import PARAMS_NBYTES
-from fp4ref.cuda_kernel.sass import MANDATORY, figures
+from fp4ref.cuda_kernel.sass import figures, mandatory
 from fp4ref.cuda_kernel.sources import (
     ENTRY,
     MAIN,
@@ -102,7 +102,15 @@ def test_no_spills_and_few_registers_and_instructions(name: str) -> None:
     facts = json.loads(packaged("figures.json"))[name]
     assert facts["spill_instructions"] == 0
     assert facts["registers"] <= 128
-    assert sum(MANDATORY.values()) <= facts["per_k_tile"] <= 60
+    needed = mandatory(plan(packaged_configs()[name]))
+    assert sum(needed.values()) <= facts["per_k_tile"] <= 60
+
+
+@pytest.mark.parametrize("tile_n", [64, 128])
+def test_what_is_mandatory_follows_the_plan(tile_n: int) -> None:
+    """Each K block of 64 has an MMA and a copy of SFA and of SFB, each of 128 rows."""
+    needed = mandatory(plan(GemmConfig(tile_n=tile_n)))
+    assert needed == {"UTCCP": 8, "UTCOMMA": 4, "UTCBAR": 1}
 
 
 @needs_nvrtc
@@ -112,7 +120,7 @@ def test_a_k_tile_has_the_mandatory_instructions() -> None:
         found = figures(compiled.cubin)
     except CompileError as error:
         pytest.skip(str(error))
-    for opcode, count in MANDATORY.items():
+    for opcode, count in mandatory(plan()).items():
         assert found.loop_counts[opcode] == count * found.k_tiles
     assert found.registers == json.loads(packaged("figures.json"))["f32"]["registers"]
 

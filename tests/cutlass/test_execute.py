@@ -13,13 +13,14 @@ from wide_operands import wide_pair
 
 import fp4ref
 from fp4ref import GemmConfig, oracle
-from fp4ref.cuda_kernel.sass import MANDATORY, figures
+from fp4ref.cuda_kernel.sass import figures, mandatory
 from fp4ref.cutlass.examples import assemble_example
 from fp4ref.cutlass.execute import CutlassRun, execute_example
 from fp4ref.device.compile import CompileError
 from fp4ref.errors import InputError
 from fp4ref.evidence.hardware_events import hardware_events
 from fp4ref.frames import events_of
+from fp4ref.gemm.plan import plan
 from fp4ref.hardware.advisory import Advisory
 
 SHAPES = [
@@ -120,7 +121,7 @@ def test_its_sass_has_the_known_figures(example_72b):
     except CompileError as error:
         pytest.skip(str(error))
     assert (found.registers, found.spill_instructions) == (168, 0)
-    for opcode, count in MANDATORY.items():
+    for opcode, count in mandatory(plan(GemmConfig.example_72b())).items():
         assert found.loop_counts[opcode] == count
     assert 60 <= found.per_k_tile <= 75
 

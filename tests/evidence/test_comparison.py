@@ -331,3 +331,22 @@ def test_every_event_holds_the_bytes_of_its_matrix(base: fp4ref.Run) -> None:
             assert (data[at] == box).all()
             seen += 1
     assert seen == 16
+
+
+def test_a_trace_without_a_plan_is_compared_as_well(base: fp4ref.Run) -> None:
+    """Of another kernel, or an old file: places in words are the same."""
+    trace, other = trace_of(base), trace_of(run("late"))
+    bare = Trace(
+        other.events,
+        other.deltas,
+        other.images,
+        other.base,
+        {k: v for k, v in other.meta.items() if k not in ("plan", "config")},
+    )
+    assert compare(trace, bare).counts == compare(base, base).counts
+    a, _ = changed(wide_pair(0, M, N, K)[0], scale=(133, 17))
+    wrong = trace_of(run(a=a))
+    with_plan = compare(trace, wrong).first_difference
+    wrong.meta = {k: v for k, v in wrong.meta.items() if k != "plan"}
+    assert with_plan is not None
+    assert str(compare(trace, wrong).first_difference) == str(with_plan)

@@ -137,8 +137,9 @@ def test_wide_operands_are_computed_right_in_the_page(
     ("right", "wrong"),
     [
         ("E2M1_HALVES[pair & 15]", "E2M1_HALVES[pair >> 4]"),  # nibble
-        ("(((linear >> 7) & 7) << 4)", "0"),  # swizzle
-        ("(r >> 3) * stride", "(r >> 3) * 512"),  # stride
+        ("swizzled(linear, bits) - smem", "linear - smem"),  # swizzle
+        ("B64: 2, B128: 3 }", "B64: 2, B128: 2 }"),  # bits that the swizzle changes
+        ("(r / GROUP_ROWS) * stride", "(r / GROUP_ROWS) * 512"),  # stride
         ("(r >> 5) * 4;", "(r >> 6) * 4;"),  # scale column
         ("Math.floor(magnitude * pow2(", "Math.round(magnitude * pow2("),  # rounding
         ("FRACTION_BITS = 35", "FRACTION_BITS = 34"),  # bits kept

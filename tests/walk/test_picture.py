@@ -6,6 +6,7 @@ import ast
 import io
 import re
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -14,12 +15,14 @@ import pytest
 from rich.console import Console
 
 import fp4ref
+from fp4ref.errors import TraceError
 from fp4ref.evidence.statement import line
 from fp4ref.trace import Event, Trace
 from fp4ref.trace.timeline import in_flight, is_mma, overlap, rows
 from fp4ref.walk import Walk, load_problem, walk
 from fp4ref.walk import picture as walk_timeline
 from fp4ref.walk import report as walk_report
+from fp4ref.walk.counts import machine_counts
 
 PACKAGE = Path(fp4ref.__file__).parent
 
@@ -302,3 +305,16 @@ def test_the_picture_of_the_readme_is_this_walk(shown: Walk) -> None:
     assert f"Loads and MMAs of one SM overlap at {steps}." in words
     assert f"loads and MMAs overlapping at {steps}" in readme
     assert bars_of(svg) == bars_of(walk_report.to_svg(shown.report, trace))
+
+
+def test_without_a_plan_a_warp_has_no_role(shown: Walk) -> None:
+    """Nobody knows what the warps of another's kernel do; their bars are the same."""
+    trace = trace_of(shown.run)
+    bare = replace(trace, meta={})
+    rows = list(walk_timeline.rows_of(trace, 0))
+    assert [r.name for r in rows[:2]] == ["warp0 MMA", "warp1 tile scheduler"]
+    others = list(walk_timeline.rows_of(bare, 0))
+    assert [r.name for r in others[:2]] == ["warp0", "warp1"]
+    assert [r.events for r in others] == [r.events for r in rows]
+    with pytest.raises(TraceError, match="does not hold its kernel's plan"):
+        machine_counts(bare)

@@ -8,11 +8,13 @@ formula: CUTLASS ``sm100_blockscaled_umma_builder.inl`` and
 from __future__ import annotations
 
 from functools import cached_property
+from typing import Any
 
 from fp4ref.gemm.config import SF_VEC_SIZE, SUBTILE_N, TILE_K, TILE_M, GemmConfig
-from fp4ref.gemm.descriptors import K_BLOCKS, SF_COLUMNS
+from fp4ref.gemm.descriptors import K_BLOCKS, OPERAND_SWIZZLE, SF_COLUMNS
 from fp4ref.gemm.fusion.linear_combination import linear_combination
 from fp4ref.gemm.fusion.node import Node
+from fp4ref.gemm.plan.json_values import json_values
 from fp4ref.gemm.plan.rings import RingSpec, rings
 from fp4ref.gemm.plan.smem_map import Buffer, SmemMap
 from fp4ref.gemm.plan.tmem_map import TmemMap
@@ -66,6 +68,19 @@ class Plan:
             if isinstance(each, Deduced)
         }
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return each deduced value, and the formats asked, in JSON values.
+
+        A trace of the kernel holds it, so that who reads the trace plans nothing.
+        """
+        config = self.config
+        return {name: json_values(getattr(self, name)) for name in self.why} | {
+            "c_format": config.c_format,
+            "d_format": config.d_format,
+            "sfd_format": config.sfd_format.name,
+            "tile_scheduler": config.scheduler,
+        }
+
     # -- the tile ------------------------------------------------------------------
 
     @deduced(
@@ -101,14 +116,14 @@ class Plan:
         """Epilogue subtiles of a tile."""
         return self.tile_n // SUBTILE_N
 
-    @deduced("a row of 32 f32 numbers is the widest swizzle's span", _BUILDER)
+    @deduced("columns of D that the epilogue handles at a time", _BUILDER)
     def subtile_n(self) -> int:
-        """Columns of D that the epilogue handles at a time."""
+        """Columns of an epilogue subtile."""
         return SUBTILE_N
 
-    @deduced("elements of K that share a scale in NVFP4", _SCALES)
+    @deduced("NVFP4: elements of K that share a scale", _SCALES)
     def sf_vec_size(self) -> int:
-        """Elements of a row that one scale is for."""
+        """Elements of a block with one scale."""
         return SF_VEC_SIZE
 
     @deduced("scales come in whole blocks of 128 rows, for {p.tile_n} of B", _SCALES)
@@ -126,7 +141,17 @@ class Plan:
         """TMEM columns of SFB for one K=64 block."""
         return SF_COLUMNS * self.sf_rows_b // 128
 
+    @deduced("one for 128 rows of SFA or SFB and each of {p.k_blocks} blocks", _SCALES)
+    def scale_copies(self) -> int:
+        """``tcgen05.cp`` of a k-tile."""
+        return self.k_blocks * (self.sfa_columns + self.sfb_columns) // SF_COLUMNS
+
     # -- a mainloop stage ----------------------------------------------------------
+
+    @deduced("a row of {p.tile_k} elements is as long as the swizzle's span", _BUILDER)
+    def operand_swizzle(self) -> SwizzleMode:
+        """Swizzle of A and B in shared memory."""
+        return OPERAND_SWIZZLE
 
     @deduced("{p.tile_m} x {p.tile_k} elements of 4 bits", _BUILDER)
     def a_nbytes(self) -> int:

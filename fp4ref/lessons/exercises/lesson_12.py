@@ -16,8 +16,9 @@ import numpy as np
 import fp4ref
 from fp4ref.cuda_kernel import KernelCode, on_sm
 from fp4ref.cuda_kernel.build import packaged
-from fp4ref.cuda_kernel.sass import MANDATORY, Listing, opcode
+from fp4ref.cuda_kernel.sass import Listing, mandatory, opcode
 from fp4ref.gemm.config import TILE_K, TILE_M
+from fp4ref.gemm.plan import plan
 from fp4ref.lessons.exercise import exercise
 
 
@@ -83,7 +84,7 @@ def words_of_sass() -> dict[str, str]:
     ptx = Counter(re.findall(r"(tcgen05\.\w+)\.cta_group", packaged("f32.ptx")))
     sass = Counter(opcode(each) for each in Listing(packaged("f32.sass")).instructions)
     found = {}
-    for word in MANDATORY:
+    for word in mandatory(plan()):
         (found[word],) = (name for name, n in ptx.items() if n == sass[word])
     return found
 
@@ -113,7 +114,7 @@ def half_the_stride() -> dict[str, Any]:
 def _census() -> dict[str, int]:
     loop = Counter(opcode(each) for each in k_tile_loop())
     k_tiles = loop["UTCBAR"]
-    return {word: loop[word] // k_tiles for word in MANDATORY} | {
+    return {word: loop[word] // k_tiles for word in mandatory(plan())} | {
         "all": loop.total() // k_tiles
     }
 

@@ -2,6 +2,7 @@
 // Same model and constants as fp4ref.numerics; every value fits a double exactly.
 
 const E2M1_HALVES = [0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12];
+const SF_VEC = 16, GROUPS = 4, MMA_K = SF_VEC * GROUPS; // of .kind::mxf4nvf4 with .scale_vec::4X
 const FRACTION_BITS = 35;
 const E_ZERO = -139;
 const NAN_BITS = 0x7fffffff;
@@ -75,20 +76,20 @@ function dotElement(groups, c) {
   return { d, eMax, terms, distances, aligned, total, nan };
 }
 
-// The same for a whole tile. a, b: Int8Array halves (rows, 64); scales: code arrays.
+// The same for a whole tile. a, b: Int8Array halves (rows, MMA_K); scales: code arrays.
 function dotTile(rows, columns, a, b, sfa, sfb, format, c, d) {
   const parts = Array.from({ length: 256 }, (_, code) => scaleParts(code, format));
   const S = Float64Array.from(parts, (p) => p[0]), E = Int16Array.from(parts, (p) => p[1]);
   const liveOf = (x, at) => {
     let mask = 0;
-    for (let k = 0; k < 16; k++) if (x[at + k] !== 0) mask |= 1 << k;
+    for (let k = 0; k < SF_VEC; k++) if (x[at + k] !== 0) mask |= 1 << k;
     return mask;
   };
-  const liveB = new Uint16Array(columns * 4);
-  for (let i = 0; i < columns * 4; i++) liveB[i] = liveOf(b, i * 16);
-  const sums = new Float64Array(4), ok = new Uint8Array(4);
+  const liveB = new Uint16Array(columns * GROUPS);
+  for (let i = 0; i < columns * GROUPS; i++) liveB[i] = liveOf(b, i * SF_VEC);
+  const sums = new Float64Array(GROUPS), ok = new Uint8Array(GROUPS);
   for (let i = 0; i < rows; i++) {
-    const liveA = [0, 1, 2, 3].map((g) => liveOf(a, i * 64 + g * 16));
+    const liveA = [0, 1, 2, 3].map((g) => liveOf(a, i * MMA_K + g * SF_VEC));
     for (let j = 0; j < columns; j++) {
       const bits = c ? c[i * columns + j] : 0;
       const field = (bits >>> 23) & 0xff, fraction = bits & 0x7fffff;
@@ -96,20 +97,20 @@ function dotTile(rows, columns, a, b, sfa, sfb, format, c, d) {
       const ec = sc !== 0 ? Math.max(field, 1) - 127 : E_ZERO;
       if (bits >>> 31) sc = -sc;
       let eMax = ec, nan = field === 0xff && fraction !== 0;
-      for (let g = 0; g < 4; g++) {
+      for (let g = 0; g < GROUPS; g++) {
         let sum = 0;
-        const pa = i * 64 + g * 16, pb = j * 64 + g * 16;
-        for (let k = 0; k < 16; k++) sum += a[pa + k] * b[pb + k];
+        const pa = i * MMA_K + g * SF_VEC, pb = j * MMA_K + g * SF_VEC;
+        for (let k = 0; k < SF_VEC; k++) sum += a[pa + k] * b[pb + k];
         sums[g] = sum;
-        const x = sfa[i * 4 + g], y = sfb[j * 4 + g];
-        ok[g] = (liveA[g] & liveB[j * 4 + g]) !== 0 && S[x] * S[y] !== 0 ? 1 : 0;
+        const x = sfa[i * GROUPS + g], y = sfb[j * GROUPS + g];
+        ok[g] = (liveA[g] & liveB[j * GROUPS + g]) !== 0 && S[x] * S[y] !== 0 ? 1 : 0;
         const e = ok[g] ? E[x] + E[y] : E_ZERO;
         if (e > eMax) eMax = e;
         nan = nan || S[x] < 0 || S[y] < 0;
       }
       let total = Math.trunc(sc * 4096 * pow2(ec - eMax));
-      for (let g = 0; g < 4; g++) {
-        const x = sfa[i * 4 + g], y = sfb[j * 4 + g];
+      for (let g = 0; g < GROUPS; g++) {
+        const x = sfa[i * GROUPS + g], y = sfb[j * GROUPS + g];
         const e = Math.min(E[x] + E[y], eMax);
         total += Math.trunc(sums[g] * S[x] * S[y] * 134217728 * pow2(e - eMax));
       }

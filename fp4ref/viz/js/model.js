@@ -3,6 +3,12 @@
 
 const NOT_KEPT = -2, COMPUTED = -1;
 const NEVER = 0, KNOWN = 1, LOST = 2; // states of a byte
+// Swizzle of shared memory: Sw<bits, 4, 3>, by its name and by a matrix descriptor's layout field.
+const SWIZZLE_BITS = { NONE: 0, B32: 1, B64: 2, B128: 3 };
+const LAYOUT_BITS = { 0: SWIZZLE_BITS.NONE, 6: SWIZZLE_BITS.B32, 4: SWIZZLE_BITS.B64, 2: SWIZZLE_BITS.B128 };
+const swizzled = (address, bits) => address ^ (((address >> 7) & ((1 << bits) - 1)) << 4);
+const CHUNK = 16, GROUP_ROWS = 8; // bytes that stay together, and rows after which the pattern repeats
+const swizzleSpan = (bits) => CHUNK << bits; // bytes of a row
 const KINDS = ["sync", "issue", "land", "note"];
 
 async function unpack(bytes) {
@@ -53,6 +59,16 @@ class Machine {
       reads: c.reads[i].map((r) => t.range[r]), writes: c.writes[i].map(([r]) => t.range[r]),
       barrier: c.barrier[i].map(([b, phase, pending, tx]) => ({ id: b, ...this.barriers[b], phase, pending, tx })),
     };
+  }
+
+  // What the kernel was planned to be, as in the trace; undefined where none was recorded.
+  get plan() { return this.header.meta?.plan; }
+
+  // A unit's name, or the role of a warp by the plan.
+  role(agent) {
+    const number = /^warp(\d+)$/.exec(agent)?.[1];
+    if (number === undefined) return agent;
+    return this.plan?.warps.find((w) => w.first <= +number && +number < w.first + w.count)?.role ?? "unknown";
   }
 
   snapshot() {
@@ -120,24 +136,24 @@ class Machine {
     const columns = writes[0][2] / 4, rows = writes[0][3];
     const tile = (desc, count) => {
       const d = BigInt(desc), start = Number(d & 0x3fffn) << 4, stride = Number((d >> 32n) & 0x3fffn) << 4;
-      const out = new Int8Array(count * 64);
+      const bits = LAYOUT_BITS[Number(d >> 61n)], out = new Int8Array(count * MMA_K);
       for (let r = 0; r < count; r++)
-        for (let byte = 0; byte < 32; byte++) {
-          const linear = start + (r >> 3) * stride + (r & 7) * 128 + byte;
-          const address = (linear ^ (((linear >> 7) & 7) << 4)) - smem.base;
+        for (let byte = 0; byte < MMA_K / 2; byte++) {
+          const linear = start + Math.floor(r / GROUP_ROWS) * stride + (r % GROUP_ROWS) * swizzleSpan(bits) + byte;
+          const address = swizzled(linear, bits) - smem.base;
           if (smem.known[address] !== KNOWN) return null;
           const pair = smem.bytes[address];
-          out[r * 64 + 2 * byte] = E2M1_HALVES[pair & 15];
-          out[r * 64 + 2 * byte + 1] = E2M1_HALVES[pair >> 4];
+          out[r * MMA_K + 2 * byte] = E2M1_HALVES[pair & 15];
+          out[r * MMA_K + 2 * byte + 1] = E2M1_HALVES[pair >> 4];
         }
       return out;
     };
     const scales = ([, start], count) => {
-      const out = new Uint8Array(count * 4);
+      const out = new Uint8Array(count * GROUPS);
       for (let r = 0; r < count; r++) {
         const at = start + (r & 31) * 2048 + (r >> 5) * 4;
         if (tmem.known[at] !== KNOWN) return null;
-        out.set(tmem.bytes.subarray(at, at + 4), r * 4);
+        out.set(tmem.bytes.subarray(at, at + GROUPS), r * GROUPS);
       }
       return out;
     };

@@ -5,8 +5,8 @@ const mmaView = {
   controls({ m, T }) {
     if (m.header.microscope) return [];
     return [
-      { id: "m", label: T("mma.row"), type: "number", value: 0, min: 0, max: 127 },
-      { id: "n", label: T("mma.column"), type: "number", value: 0, min: 0, max: (m.header.maps?.tile?.[1] ?? 128) - 1 },
+      { id: "m", label: T("mma.row"), type: "number", value: 0, min: 0, max: this.shape(m).rows - 1 },
+      { id: "n", label: T("mma.column"), type: "number", value: 0, min: 0, max: this.shape(m).columns - 1 },
       { id: "before", label: T("mma.previous"), type: "button", key: "p", action: (c) => this.hop(c, -1) },
       { id: "after", label: T("mma.next"), type: "button", key: "n", action: (c) => this.hop(c, 1) },
     ];
@@ -18,6 +18,11 @@ const mmaView = {
         if (m.columns.kind[i] === 2 && m.tables.operation[m.columns.operation[i]] === "tcgen05.mma" && m.columns.writes[i].some(([, at]) => at === COMPUTED)) m.mmas.push(i);
     }
     return m.mmas;
+  },
+  // Rows and columns of the accumulator that the first MMA writes; one element without one.
+  shape(m) {
+    const first = this.landings(m)[0], [, , nbytes, rows] = first === undefined ? [0, 0, 4, 1] : m.event(first).writes[0];
+    return { rows, columns: nbytes / 4 };
   },
   hop({ m, step, go }, way) {
     const to = way > 0 ? this.landings(m).find((s) => s > step) : this.landings(m).filter((s) => s < step).at(-1);
@@ -40,12 +45,12 @@ const mmaView = {
       const o = m.probeOperands;
       if (!o) return null;
       const i = +ui.m, j = +ui.n;
-      a = [...o.a.subarray(i * 64, i * 64 + 64)]; b = [...o.b.subarray(j * 64, j * 64 + 64)];
-      sfa = [...o.sfa.subarray(i * 4, i * 4 + 4)]; sfb = [...o.sfb.subarray(j * 4, j * 4 + 4)];
+      a = [...o.a.subarray(i * MMA_K, (i + 1) * MMA_K)]; b = [...o.b.subarray(j * MMA_K, (j + 1) * MMA_K)];
+      sfa = [...o.sfa.subarray(i * GROUPS, (i + 1) * GROUPS)]; sfb = [...o.sfb.subarray(j * GROUPS, (j + 1) * GROUPS)];
       c = o.c ? o.c[i * o.columns + j] : 0; format = o.format;
     }
-    const groups = [0, 1, 2, 3].map((g) => {
-      const products = Array.from({ length: 16 }, (_, k) => a[g * 16 + k] * b[g * 16 + k]);
+    const groups = Array.from({ length: GROUPS }, (_, g) => {
+      const products = Array.from({ length: SF_VEC }, (_, k) => a[g * SF_VEC + k] * b[g * SF_VEC + k]);
       const [sa, ea] = scaleParts(sfa[g], format), [sb, eb] = scaleParts(sfb[g], format);
       return { products, sum: products.reduce((x, y) => x + y, 0), live: products.some((p) => p !== 0), sa, ea, sb, eb, codeA: sfa[g], codeB: sfb[g] };
     });
@@ -62,19 +67,19 @@ const mmaView = {
     const e = this.element({ m, step, ui });
     if (!e) { const none = wrap(T("mma.none"), width); return { svg: paragraph(0, 16, none, "small"), width, height: 12 + 14 * none.length }; }
     let out = patternDefs(id) + text(0, 12, e.at >= 0 ? T("mma.head", { step: e.at, m: ui.m, n: ui.n }) : T("mma.alone"), "small");
-    const narrow = width < 620, pw = narrow ? width / 16 : (width - 330) / 16;
+    const narrow = width < 620, pw = narrow ? width / SF_VEC : (width - 330) / SF_VEC;
     let y = 26;
     e.groups.forEach((g, i) => {
-      out += text(0, y + 10, T("mma.group", { g: i, from: i * 16, to: i * 16 + 15 }), "strong");
+      out += text(0, y + 10, T("mma.group", { g: i, from: i * SF_VEC, to: (i + 1) * SF_VEC - 1 }), "strong");
       y += 15;
       g.products.forEach((p, k) => {
-        const at = i * 16 + k;
+        const at = i * SF_VEC + k;
         out += rect(k * pw, y, pw - 1, 18, "cell", { "data-tip": T("mma.product", { k: at, a: e.a[at] / 2, b: e.b[at] / 2, p: p / 4 }) });
         out += text(k * pw + pw / 2, y + 13, fit(this.quarter(p), pw, 10), "mid tiny");
       });
       const words = T("mma.sum", { sum: this.quarter(g.sum), a: this.number(scaleValue(g.codeA, e.format)), b: this.number(scaleValue(g.codeB, e.format)), value: this.number((g.sum / 4) * (g.sa / 8) * (g.sb / 8) * pow2(g.ea + g.eb)), e: g.ea + g.eb });
       if (narrow) { y += 20; out += text(0, y + 10, fit(words, width, 11.4), "small"); y += 18; }
-      else { out += text(16 * pw + 8, y + 13, fit(words, 322), "small"); y += 25; }
+      else { out += text(SF_VEC * pw + 8, y + 13, fit(words, 322), "small"); y += 25; }
     });
     // aligned bits: 12 above e_max, 35 kept below it, then what is cut
     const above = 13, below = FRACTION_BITS, cut = 14, total = above + below + 1 + cut, left = narrow ? 34 : 64, bw = (width - left) / total;

@@ -47,7 +47,7 @@ const scalesView = {
     const p = this.place(m, ui), live = this.live(m, ui, T), atom = Math.floor(p.smem / 512), inAtom = p.smem % 512;
     const outside = +ui.row >= p.s.rows_in_all || +ui.group >= p.s.groups_in_all;
     return { p, live, atom, inAtom, words: [
-      [T("scales.p1"), outside ? T("scales.outside") : T("scales.w1", { row: ui.row, group: ui.group, byte: +ui.row * p.s.groups_in_all + +ui.group, k0: +ui.group * 16, k1: +ui.group * 16 + 15 })],
+      [T("scales.p1"), outside ? T("scales.outside") : T("scales.w1", { row: ui.row, group: ui.group, byte: +ui.row * p.s.groups_in_all + +ui.group, k0: +ui.group * p.s.vec, k1: (+ui.group + 1) * p.s.vec - 1 })],
       [T("scales.p2"), p.gmem === null ? T("scales.outside") : T("scales.w2", { atom, line: Math.floor(inAtom / 16), byte: inAtom % 16, offset: p.gmem })],
       [T("scales.p3"), T("scales.w3", { stage: live.stage ?? "-", offset: p.smem, address: live.smemAddress ? hex(live.smemAddress) : "-", value: live.smem ?? "-" })],
       [T("scales.p4"), T("scales.w4", { lanes: [0, 32, 64, 96].map((q) => p.lane + q).join(", "), column: live.column ?? p.column, byte: p.byte, value: live.tmem ?? "-" })],

@@ -85,7 +85,7 @@ const timelineView = {
     const at = new Map();
     let svg = "", bottom = top;
     this.lanes(m).forEach((l, i) => {
-      const y = bottom, name = narrow ? l.agent : `${l.agent}  ${T(`role.${l.agent}`)}`;
+      const y = bottom, name = narrow ? l.agent : `${l.agent}  ${T(`role.${m.role(l.agent)}`)}`;
       svg += rect(left, y, plot, l.height - 2, i % 2 ? "lane odd" : "lane");
       svg += text(0, y + 12, fit((many ? `SM ${l.sm} ` : "") + name, left - 6), "small");
       const bands = Object.values(l.bands);
@@ -135,7 +135,7 @@ const timelineView = {
       const now = mine.length
         ? mine.map((o) => T(o.event.kind === "land" ? "timeline.flying" : "timeline.waits", { what: o.event.operation, since: o.from, label: o.event.barrier[0]?.label ?? barrierName(m, o.event) })).join("; ")
         : before === undefined ? T("timeline.idle") : T("timeline.last", { what: m.event(before).operation, at: before });
-      return [`SM ${l.sm} ${l.agent}`, T(`role.${l.agent}`), now, after === undefined ? T("timeline.end") : `${after}`];
+      return [`SM ${l.sm} ${l.agent}`, T(`role.${m.role(l.agent)}`), now, after === undefined ? T("timeline.end") : `${after}`];
     });
     return { intro: `${T("timeline.intro", { step })} ${this.overlap({ m, T })}`.trim(), caption: T("timeline.caption", { step }), columns: [T("col.lane"), T("col.role"), T("col.now"), T("col.next")], rows };
   },

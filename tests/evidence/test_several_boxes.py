@@ -1,0 +1,78 @@
+"""Several boxes of an operand on one barrier, and data in the peer of its CTA."""
+
+from __future__ import annotations
+
+from itertools import permutations
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fp4ref.evidence.hardware_events import Key, hardware_events
+from fp4ref.trace import Barrier, Event, Range, Trace
+
+FULL = 0
+NBYTES = 64
+Load = tuple[str, tuple[int, int, int], str, int]
+"""Tensor, coordinates, space and address of a box."""
+
+
+def landing(step: int, load: Load, last: bool) -> Event:
+    tensor, coords, space, start = load
+    operands: dict[str, Any] = {"tensor": tensor, "coords": list(coords)}
+    after = (1, 1, 0) if last else (0, 0, NBYTES)
+    return Event(
+        step,
+        0,
+        (0, 0, 0),
+        "tma",
+        "cp.async.bulk.tensor.3d.load",
+        "land",
+        operands,
+        writes=(Range(space, start, NBYTES), Range("smem0", FULL, 8)),
+        barrier=(Barrier("smem0", FULL, "full[0]", (0, 0, NBYTES), after),),
+    )
+
+
+def trace_of(loads: tuple[Load, ...]) -> Trace:
+    """One phase of one barrier in SM 0; box `i` holds the bytes of its coordinates."""
+    events, deltas = [], []
+    for step, load in enumerate(loads):
+        events.append(landing(step, load, step == len(loads) - 1))
+        data = np.full((1, NBYTES), sum(load[1]) % 256, np.uint8)
+        deltas.append((data, np.zeros((1, 8), np.uint8)))
+    images = {f"smem{sm}": np.zeros(1024, np.uint8) for sm in (0, 1)}
+    return Trace(events, deltas, images, dict.fromkeys(images, 0))
+
+
+LOADS: tuple[Load, ...] = (
+    ("A", (0, 128, 0), "smem0", 64),
+    ("A", (0, 256, 0), "smem1", 64),
+    ("B", (0, 0, 0), "smem0", 128),
+    ("B", (0, 64, 0), "smem1", 128),
+)
+
+
+@pytest.mark.parametrize("loads", list(permutations(LOADS)), ids=range(24))
+def test_each_box_has_its_own_name_in_any_order(loads: tuple[Load, ...]) -> None:
+    found = hardware_events(trace_of(loads))
+    assert set(found) == {
+        Key("A", 128, 0, 0, 0),
+        Key("A", 256, 0, 0, 0),
+        Key("B", 128, 0, 0, 0),
+        Key("B", 128, 64, 0, 0),
+    }
+    for event in found.values():
+        coords = event.event.operands["coords"]
+        assert (event.data == sum(coords) % 256).all()
+
+
+def test_scales_go_with_the_operand_that_they_scale() -> None:
+    loads: tuple[Load, ...] = (
+        ("A", (512, 128, 2), "smem0", 64),
+        ("A", (640, 128, 2), "smem0", 128),
+        ("SFA", (0, 8, 2), "smem0", 192),
+        ("SFA", (0, 10, 2), "smem0", 256),
+    )
+    found = [key for key in hardware_events(trace_of(loads)) if key.tensor == "SFA"]
+    assert found == [Key("SFA", 128, -1, 512, 2), Key("SFA", 128, -1, 640, 2)]
