@@ -7,7 +7,6 @@ The kernel derives no number again. The header in ``kernel/gemm`` is the one of
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 import numpy as np
 
@@ -27,11 +26,8 @@ _INLINE = "__device__ __forceinline__"
 
 
 def plan_header(config: GemmConfig) -> str:
-    """Return the text of ``plan.cuh`` for `config`.
-
-    `alpha` is a parameter of the launch, and not in it.
-    """
-    planned = plan(replace(config, alpha=None))
+    """Return the text of ``plan.cuh`` for `config`."""
+    planned = plan(config)
     parts = (_head(), _asked(planned), _deduced(planned), _maps(planned))
     return "\n".join([*(line for part in parts for line in part), *_rings(planned)])
 
