@@ -19,6 +19,9 @@ from fp4ref.errors import InputError
 T = TypeVar("T")
 Choice = TypeVar("Choice")
 
+FINITE_FLOAT32 = "a number that is finite in float32"
+"""What a parameter of the kernel must be."""
+
 
 def require_array(value: object, name: str) -> NDArray[Any]:
     """Return `value` as an array of numbers.
@@ -84,6 +87,29 @@ def require_number(value: object, name: str) -> float:
         return float(value)  # type: ignore[arg-type]
     except OverflowError:
         raise InputError(f"{name}: {_short(value)} does not fit a float") from None
+
+
+def is_finite_float32(value: object) -> bool:
+    """Whether `value` is one real number that float32 holds as a finite one."""
+    try:
+        real = isinstance(value, int | float | np.floating | np.integer)
+        with np.errstate(over="ignore"):
+            return real and bool(np.isfinite(np.float32(value)))  # type: ignore[arg-type]
+    except OverflowError:
+        return False
+
+
+def require_finite_float32(value: object, name: str) -> float:
+    """Return one number as float32 holds it; a bool is none.
+
+    Raises
+    ------
+    InputError
+        It is no real number, or is not finite in float32.
+    """
+    if isinstance(value, bool) or not is_finite_float32(value):
+        raise InputError(f"{name}={shown(value)}: {FINITE_FLOAT32}")
+    return float(np.float32(value))  # type: ignore[arg-type]
 
 
 def require_choice(
@@ -160,6 +186,15 @@ def require_broadcast(**arrays: NDArray[Any]) -> None:
     except ValueError:
         shapes = ", ".join(f"{name} {array.shape}" for name, array in arrays.items())
         raise InputError(f"shapes that do not broadcast: {shapes}") from None
+
+
+def shown(value: object) -> str:
+    """Return `value` as a person wrote it, or its type where that is too long."""
+    try:
+        text = repr(value)
+    except Exception:
+        text = ""
+    return text if 0 < len(text) <= 60 else f"({type(value).__name__}, too long)"
 
 
 def _one(kind: type[Any]) -> str:

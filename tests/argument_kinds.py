@@ -271,16 +271,16 @@ def functions_of_fp4ref() -> Iterator[Public]:
     yield from functions_that_make_operands()
     yield Public(
         planned,
-        {"tile_n": 128, "norm_constant": 1.0, "alpha": 1.0, "beta": 0.0},
+        {"tile_n": 128, "norm_constant": 1.0, "beta": 0.0},
         {
             **dict.fromkeys(("tile_n", "stages", "c_stages", "d_stages"), "whole"),
             **dict.fromkeys(("accumulator_stages", "clc_stages"), "whole"),
-            **dict.fromkeys(("norm_constant", "alpha", "beta"), "number"),
+            **dict.fromkeys(("norm_constant", "beta"), "number"),
             **dict.fromkeys(("d_format", "sfd_format", "c_format"), "choice"),
             **dict.fromkeys(("activation", "scheduler", "raster"), "choice"),
             **{"bias": "flag", "scale_buffers": "whole"},
         },
-        dict.fromkeys(("alpha", "stages", "c_format", "activation"), (None,)),
+        dict.fromkeys(("stages", "c_format", "activation"), (None,)),
     )
 
 
@@ -299,7 +299,7 @@ def functions_that_multiply() -> Iterator[Public]:
     yield _public(fp4ref.compare, {"a": (RUN, "run"), "b": (RUN, "run")})
     accumulators = {"accumulators": (np.zeros((2, 2), np.float32), "float32")}
     yield _public(oracle.bound, two | accumulators)
-    optional = {"c": (None,), "bias": (None,), "config": (None,)}
+    optional = dict.fromkeys(("c", "bias", "config", "alpha"), (None,))
     yield Public(
         fp4ref.plan,
         {"config": fp4ref.GemmConfig()},
@@ -310,10 +310,11 @@ def functions_that_multiply() -> Iterator[Public]:
     good = {
         **{"a": QA, "b": QA, "config": config},
         **{"c": np.zeros((2, 2), np.float32), "bias": np.zeros(2, np.float32)},
+        "alpha": 0.5,
     }
     kinds = {
         **{"a": "block_scaled", "b": "block_scaled", "config": "config"},
-        **{"c": "float32", "bias": "float32"},
+        **{"c": "float32", "bias": "float32", "alpha": "number"},
     }
     yield Public(oracle.expected, good, kinds, optional)
     more = {"backend": "emulator", "ordering": "ptx", "sms": 1, "tiles": [(0, 0)]}

@@ -13,6 +13,12 @@ import fp4ref
 from fp4ref import BlockScaled, GemmConfig, ScaleFormat
 
 
+def asked(row: dict[str, Any]) -> tuple[GemmConfig, float | None]:
+    """The configuration of a row of settings, and its alpha: the launch takes that."""
+    settings = {name: value for name, value in row.items() if name != "alpha"}
+    return GemmConfig(**settings), row.get("alpha")
+
+
 class Operands(NamedTuple):
     """A, B, C and bias of one product; C and bias only where the kernel takes them."""
 
@@ -38,7 +44,10 @@ def wide_operands_of(
 
 @dataclass(frozen=True)
 class Case:
-    """A product, and the machine and schedule that run it."""
+    """A product, and the machine and schedule that run it.
+
+    `config` may hold the launch's alpha too; see `asked`.
+    """
 
     m: int
     n: int
@@ -60,9 +69,7 @@ class Case:
     def operands(self, seed: int) -> Operands:
         """Return wide operands."""
         shape = (self.m, self.n, self.k, self.batches)
-        return wide_operands_of(
-            seed, shape, GemmConfig(**self.config), self.scale_format
-        )
+        return wide_operands_of(seed, shape, asked(self.config)[0], self.scale_format)
 
     def settings(self, seed: int) -> dict[str, Any]:
         """Return how it is run; `seed` is the schedule where that is ``"seed"``."""
@@ -75,10 +82,12 @@ class Case:
     def run(self, backend: Any, seed: int = 0, **options: Any) -> fp4ref.Run:
         """Run it on the operands of seed 1; `seed` is the schedule's."""
         a, b, c, bias = self.operands(1)
+        config, alpha = asked(self.config)
         return fp4ref.run(
             *(a, b, c),
             bias=bias,
-            config=GemmConfig(**self.config),
+            alpha=alpha,
+            config=config,
             backend=backend,
             **self.settings(seed) | options,
         )

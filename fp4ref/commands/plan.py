@@ -52,6 +52,11 @@ def _asked(settings: list[str]) -> dict[str, Any]:
     asked: dict[str, Any] = {}
     for word in settings:
         name, equals, text = word.partition("=")
+        if name == "alpha":
+            raise InputError(
+                f"{word!r:.60}: alpha is an argument of the launch, "
+                "fp4ref.run(..., alpha=...), and nothing that is planned"
+            )
         if not equals or name not in known:
             raise InputError(
                 f"{word!r:.60}: write name=value; names are {', '.join(sorted(known))}"

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import gzip
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from importlib.resources import files
@@ -51,8 +51,7 @@ class KernelCode:
 def packaged_configs() -> dict[str, GemmConfig]:
     """Configurations whose PTX and SASS travel in the package, by file name.
 
-    They are what ``fp4ref walk`` offers: each output format, and example 72b. `alpha`
-    is a parameter of the launch, so any value will do.
+    They are what ``fp4ref walk`` offers: each output format, and example 72b.
     """
     return {
         "f32": GemmConfig(),
@@ -71,7 +70,7 @@ def kernel_code(config: GemmConfig) -> KernelCode:
     InputError
         NVRTC is not installed, and the package has no PTX of `config`.
     """
-    return _kernel_code(replace(config, alpha=None), nvrtc_version())
+    return _kernel_code(config, nvrtc_version())
 
 
 @cache

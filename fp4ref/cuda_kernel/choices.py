@@ -12,7 +12,7 @@ from functools import cache
 from inspect import getmodule
 from typing import Any
 
-from fp4ref.cuda_kernel.header import PLAN, plan_header
+from fp4ref.cuda_kernel.header import INLINE, PLAN, plan_header
 from fp4ref.cuda_kernel.sources import expand, kernel_root
 from fp4ref.gemm import parts as parts_module
 from fp4ref.gemm import roles as roles_module
@@ -61,8 +61,8 @@ def pieces(config: GemmConfig) -> list[str]:
 def _head(module: Any) -> Iterator[str]:
     yield f"// {(module.__doc__ or '').splitlines()[0]}"
     yield "//"
-    yield f"// Written by fp4ref.cuda_kernel.choices from {module.__name__}. This is for"
-    yield "// GemmConfig(); what a configuration chooses takes its place."
+    yield f"// Written by fp4ref.cuda_kernel.choices from {module.__name__}. These are"
+    yield "// the choices of GemmConfig(); those of what is compiled take their place."
     yield "#pragma once"
 
 
@@ -104,7 +104,8 @@ def _roles_header(p: Plan) -> Iterator[str]:
     files = {_include(role) for _, role in bodies}
     yield from (f'#include "{file}"' for file in sorted(files))
     yield ""
-    yield "__device__ __forceinline__ void start(u32 warp, const SharedStorage& storage) {"
+    parameters = "u32 warp, const SharedStorage& storage"
+    yield f"{INLINE} void start({parameters}) {{"
     yield "    switch (warp) {"
     for name, role in bodies[:-1]:
         yield f"        case {name}: {_called(role)}"

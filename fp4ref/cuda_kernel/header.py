@@ -7,7 +7,6 @@ The kernel derives no number again. The header in ``kernel/gemm`` is the one of
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from itertools import chain
 
 from fp4ref.gemm import plan as plan_room
@@ -27,15 +26,12 @@ from fp4ref.hardware.tmem import COLUMNS
 PLAN = "kernel/gemm/plan.cuh"
 """Path of the header."""
 
-_INLINE = "__device__ __forceinline__"
+INLINE = "__device__ __forceinline__"
 
 
 def plan_header(config: GemmConfig) -> str:
-    """Return the text of ``plan.cuh`` for `config`.
-
-    `alpha` is a parameter of the launch, and not in it.
-    """
-    planned = plan(replace(config, alpha=None))
+    """Return the text of ``plan.cuh`` for `config`."""
+    planned = plan(config)
     parts = (_head(), *(part(planned) for part in _PARTS))
     return "\n".join(chain.from_iterable(parts))
 
@@ -130,7 +126,7 @@ def _rings(p: Plan) -> Iterator[str]:
         yield from _accessor(ring)
     yield ""
     yield "    // Initialise what is used. Frame 1.4; arrivals: 1.2, 1.9 and 1.10."
-    yield f"    {_INLINE} void init() const {{"
+    yield f"    {INLINE} void init() const {{"
     for ring in sorted(p.rings, key=lambda each: each.turn):
         if ring.used:
             yield from _init(ring)
@@ -146,7 +142,7 @@ def _accessor(ring: RingSpec) -> Iterator[str]:
     else:
         kind = f"Ring<{ring.stages}>"
         value = f"{{base + smem_map::{name}_FULL, base + smem_map::{name}_EMPTY}}"
-    yield f"    {_INLINE} {kind} {ring.name}() const {{"
+    yield f"    {INLINE} {kind} {ring.name}() const {{"
     yield f"        return {value};"
     yield "    }"
 
@@ -168,7 +164,7 @@ def _buffers(p: Plan) -> Iterator[str]:
         stage, offset = ("u32 stage", f" + stage * {buffer.nbytes}")
         if not buffer.numbered:
             stage, offset = "", ""
-        yield f"    {_INLINE} u32 {buffer.name}({stage}) const {{"
+        yield f"    {INLINE} u32 {buffer.name}({stage}) const {{"
         yield f"        return {at}{offset};"
         yield "    }"
     yield "};"
@@ -180,10 +176,6 @@ _PARTS = (_asked, _deduced, _warps, _maps, _rings, _buffers)
 
 def _said(arrivals: Arrivals | None, what: str) -> str:
     return f"{what}: {arrivals.count} by {arrivals.by}" if arrivals else ""
-
-
-def _enum(kind: str, *names: str) -> str:
-    return f"enum class {kind} {{ {', '.join(names).upper()} }};"
 
 
 def _constant(kind: str, name: str, value: str) -> str:

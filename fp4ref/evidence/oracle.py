@@ -14,7 +14,11 @@ import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
-from fp4ref.arguments import require_array, require_instance
+from fp4ref.arguments import (
+    require_array,
+    require_finite_float32,
+    require_instance,
+)
 from fp4ref.errors import InputError
 from fp4ref.gemm.config import GemmConfig
 from fp4ref.numerics import (
@@ -52,8 +56,12 @@ def expected(
     c: NDArray[Any] | None = None,
     bias: NDArray[np.float32] | None = None,
     config: GemmConfig | None = None,
+    alpha: float | None = None,
 ) -> Expected:
-    """Return D and SFD of the whole problem, from `matmul` and `quantize_blocks`."""
+    """Return D and SFD of the whole problem, from `matmul` and `quantize_blocks`.
+
+    `alpha` is None for 1 over the product of the global scales, as in `fp4ref.run`.
+    """
     config = GemmConfig() if config is None else config
     require_instance(
         config, "config", GemmConfig, "For example GemmConfig(d_format='bf16')"
@@ -66,8 +74,9 @@ def expected(
             raise InputError(
                 f"bias of shape {bias.shape}; need {accumulators.shape[-1:]}"
             )
-    alpha = config.alpha
-    if alpha is None:
+    if alpha is not None:
+        alpha = require_finite_float32(alpha, "alpha")
+    else:
         alpha = 1.0 / (float(a.global_scale or 1) * float(b.global_scale or 1))
     alpha32 = np.float32(alpha)
     if bias is None:

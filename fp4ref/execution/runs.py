@@ -96,6 +96,7 @@ def run(
     c: NDArray[Any] | None = None,
     *,
     bias: NDArray[np.float32] | None = None,
+    alpha: float | None = None,
     config: GemmConfig | None = None,
     backend: BackendName = "emulator",
     schedule: str | int = "eager",
@@ -116,6 +117,9 @@ def run(
         (M, N) or (L, M, N) in `config.c_format` (bf16 as ml_dtypes or uint16 bits).
     bias
         (N,) float32, with ``config.bias``.
+    alpha
+        Factor of the product, a parameter of the launch: one compiled kernel takes any.
+        None takes ``1 / (global scale of A * global scale of B)``.
     backend
         ``"emulator"``: the kernel as Python warps. ``"ptx"``: the PTX of the CUDA
         kernel in ``kernel/``, compiled by NVRTC where it is installed; without it the
@@ -156,7 +160,7 @@ def run(
     traced = TracedMachine(sms, schedule, ordering, trace)
     if c is not None and c.dtype == ml_dtypes.bfloat16:
         c = c.view(np.uint16)
-    problem = GemmProblem(traced.machine, a, b, c, bias, config)
+    problem = GemmProblem(traced.machine, a, b, c, bias, config, alpha)
     if progress:
         total = problem.params.grid.count if chosen is None else len(chosen)
         traced.machine.on_step.append(_reporter(progress, total, problem.plan.subtiles))

@@ -63,9 +63,7 @@ def problem_of(config: GemmConfig | None, m: int, n: int, k: int) -> Problem:
         config = GemmConfig.example_72b()
     planned = plan(config)
     at = {name: TENSOR_SPACING * (i + 1) for i, name in enumerate(TENSORS)}
-    params = partition.gemm_params(
-        planned, (1, m, n, k), at, ScaleFormat.UE4M3, config.alpha or 1.0
-    )
+    params = partition.gemm_params(planned, (1, m, n, k), at, ScaleFormat.UE4M3, 1.0)
     grid = params.grid
     work = WorkTile(min(5, grid.tiles_m - 1), 0, 0)
     machine = Machine(1)

@@ -35,10 +35,9 @@ class GemmConfig:
         Scale type of SFD, and the constant of the CUTLASS recipe.
     c_format
         Elements of C; None when the kernel has no C.
-    alpha
-        None takes ``1 / (global scale of A * global scale of B)``.
     beta
-        0 means that C is not read.
+        Factor of C. It is compiled in, because 0 means that C is never loaded; alpha is
+        an argument of the launch.
     bias
         Whether a float32 vector of length N is added.
     scheduler
@@ -62,7 +61,6 @@ class GemmConfig:
     sfd_format: ScaleFormat = ScaleFormat.UE4M3
     norm_constant: float = 1.0
     c_format: Literal["f32", "bf16", "f16"] | None = None
-    alpha: float | None = None
     beta: float = 0.0
     bias: bool = False
     activation: Activation | None = None
@@ -83,7 +81,8 @@ class GemmConfig:
         four stages of shared memory, which leaves four mainloop stages, as in CUTLASS,
         where D lies in C's memory; here D has two stages of its own. The raster
         runs along M, as in the document; 72b's own heuristic takes N on square
-        problems.
+        problems. Its alpha is 1: what the launch takes for operands without global
+        scales, and ``alpha=1.0`` for others.
         """
         settings: dict[str, Any] = {
             "d_format": "nvfp4",
@@ -91,6 +90,5 @@ class GemmConfig:
             "norm_constant": 2.0,
             "c_format": "f32",
             "c_stages": 4,
-            "alpha": 1.0,
         }
         return cls(**settings | changes)

@@ -38,7 +38,8 @@ def load_subtile(
     storage: SharedStorage, c: Producer, work: WorkTile, subtile: int
 ) -> Generator[Blocked, None, None]:
     """Load one subtile of C."""
-    warp, tensor_map = c.warp, storage.params.source
+    warp, tensor_map = c.warp, storage.params.c
+    assert tensor_map is not None, "a kernel without C has no such warp"
     with (yield from c.acquire()) as stage:
         elect_sync(warp)
         mbarrier.expect_tx(warp, stage.full, storage.plan.c_subtile_nbytes)

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fp4ref.arguments import require_finite_float32
 from fp4ref.errors import InputError
 from fp4ref.gemm.config import SF_VEC_SIZE, GemmConfig
 from fp4ref.gemm.nvfp4_gemm import nvfp4_gemm
@@ -63,6 +64,9 @@ class GemmProblem:
         (M, N) or (L, M, N) in `config.c_format` bits, or None.
     bias
         (N,) float32, or None.
+    alpha
+        Factor of the product, finite in float32; None takes
+        ``1 / (global scale of A * global scale of B)``.
 
     Raises
     ------
@@ -78,6 +82,7 @@ class GemmProblem:
         c: NDArray[Any] | None,
         bias: NDArray[np.float32] | None,
         config: GemmConfig,
+        alpha: float | None = None,
     ) -> None:
         self.machine, self.config, self.plan = machine, config, plan(config)
         batches, m, n, k = _sizes(a, b)
@@ -92,7 +97,7 @@ class GemmProblem:
             (batches, m, n, k),
             self._upload(a, b, c, bias),
             a.scale_format,
-            _alpha(a, b, config),
+            _alpha(a, b, alpha),
         )
 
     def _upload(
@@ -244,9 +249,10 @@ def _sizes(a: BlockScaled, b: BlockScaled) -> tuple[int, int, int, int]:
     return (lead_a[0] if lead_a else 1), m, n, k
 
 
-def _alpha(a: BlockScaled, b: BlockScaled, config: GemmConfig) -> float:
-    if config.alpha is not None:
-        return float(np.float32(config.alpha))
+def _alpha(a: BlockScaled, b: BlockScaled, given: float | None) -> float:
+    """Return alpha as float32: the one given, or 1 over the global scales."""
+    if given is not None:
+        return require_finite_float32(given, "alpha")
     product = float(a.global_scale or 1) * float(b.global_scale or 1)
     with np.errstate(over="ignore"):
         alpha = float(np.float32(1.0 / product)) if product else float("inf")
@@ -254,7 +260,7 @@ def _alpha(a: BlockScaled, b: BlockScaled, config: GemmConfig) -> float:
         raise InputError(
             f"global scales {a.global_scale} and {b.global_scale}: alpha, 1 over their "
             "product, is infinite in float32. Divide A or B by a power of two before "
-            "quantising, which divides D by it, or set config.alpha"
+            "quantising, which divides D by it, or pass alpha="
         )
     return alpha
 

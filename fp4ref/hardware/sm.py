@@ -7,7 +7,7 @@ drives the same `Warp` object, instruction by instruction.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from functools import wraps
 from inspect import isgeneratorfunction
 from types import TracebackType
@@ -213,7 +213,7 @@ def frame(*ids: str) -> Callable[[F], F]:
         if isgeneratorfunction(function):
 
             @wraps(function)
-            def steps(first: Any, *rest: Any, **named: Any) -> Iterator[Any]:
+            def steps(first: Any, *rest: Any, **named: Any) -> Generator[Any, Any, Any]:
                 with getattr(first, "warp", first).frame(*ids):
                     return (yield from function(first, *rest, **named))
 

@@ -84,7 +84,7 @@ def walk(
     laps = _Laps()
     qa, of_x = _quantise(problem.x, "x")
     qb, of_w = _quantise(problem.w, "w")
-    notes = (*problem.notes, *of_x, *of_w, *_check_alpha(qa, qb, config))
+    notes = (*problem.notes, *of_x, *of_w, *_check_alpha(qa, qb))
     laps.end("quantise")
     accumulators = matmul(qa, qb)
     laps.end("integer model")
@@ -247,10 +247,8 @@ def _quantise(matrix: F32, name: str) -> tuple[BlockScaled, list[str]]:
     return q, [f"{name}: {w.message}" for w in lost]
 
 
-def _check_alpha(qa: BlockScaled, qb: BlockScaled, config: GemmConfig) -> list[str]:
+def _check_alpha(qa: BlockScaled, qb: BlockScaled) -> list[str]:
     """Refuse an alpha that float32 cannot hold; say where it loses bits."""
-    if config.alpha is not None:
-        return []
     scales = float(qa.global_scale or 1), float(qb.global_scale or 1)
     alpha = 1.0 / (scales[0] * scales[1])
     if alpha > LARGEST:
@@ -353,7 +351,7 @@ def make_config(output: str, example: str | None = None) -> GemmConfig:
         "nvfp4": GemmConfig(d_format="nvfp4", sfd_format=ScaleFormat.UE4M3),
     }
     if example == "72b":
-        return GemmConfig.example_72b(alpha=None)
+        return GemmConfig.example_72b()
     if example is not None:
         raise InputError(f"example {example!r}: known is 72b", gap="cutlass-examples")
     if output not in outputs:

@@ -60,8 +60,12 @@ def test_the_package_runs_without_nvrtc(name: str) -> None:
 
 @pytest.mark.usefixtures("without_nvrtc")
 def test_any_alpha_is_packaged() -> None:
-    config = GemmConfig(alpha=0.25)
-    assert kernel_code(config).ptx == packaged("f32.ptx")
+    assert kernel_code(GemmConfig()).ptx == packaged("f32.ptx")
+    case = Case(20, 30, 64, config={"alpha": 0.25})
+    ptx = case.run("ptx")
+    assert (ptx.meta["kernel"], ptx.meta["alpha"]) == ("nvfp4_gemm, packaged", 0.25)
+    outcome = fp4ref.compare(case.run("emulator"), ptx)
+    assert outcome.ok, outcome.report()
 
 
 @pytest.mark.usefixtures("without_nvrtc")

@@ -198,7 +198,7 @@ BAD: list[tuple[str, Callable[[], Any], str]] = [
             BlockScaled(A.codes, A.scales, global_scale=1e-30),
             BlockScaled(B.codes, B.scales, global_scale=1e-30),
         ),
-        "or set config.alpha",
+        "or pass alpha=",
     ),
     (
         "the state of an untraced run",
@@ -352,8 +352,8 @@ def test_the_counts_are_those_of_the_loops() -> None:
 
 def test_meta_says_what_ran() -> None:
     a, b = wide_pair(0, 30, 20, 64, scale_format=UE8M0)
-    config = GemmConfig(d_format="nvfp4", alpha=0.5, scheduler="static", stages=3)
-    run = fp4ref.run(a, b, config=config, schedule=9, sms=3)
+    config = GemmConfig(d_format="nvfp4", scheduler="static", stages=3)
+    run = fp4ref.run(a, b, alpha=0.5, config=config, schedule=9, sms=3)
     assert run.trace is not None
     assert run.trace.meta == run.meta
     assert run.meta["shape"] == {"m": 30, "n": 20, "k": 64, "l": 1}
@@ -383,7 +383,7 @@ def test_minus_zero_leaves_as_plus_zero() -> None:
     run = fp4ref.run(
         BlockScaled(a.codes * 0, a.scales),
         b,
-        config=GemmConfig(alpha=-1.0),
+        alpha=-1.0,
         trace=False,
     )
     assert not run.d.view(np.uint32).any()

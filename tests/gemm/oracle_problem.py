@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from gemm_cases import Case
+from gemm_cases import Case, asked
 from raw_bits import assert_bits_equal
 
 import fp4ref
@@ -23,18 +23,21 @@ class Problem:
     c: Any
     bias: Any
     config: GemmConfig
+    alpha: float | None
     wanted: Expected
 
     @classmethod
     def of(cls, case: Case, seed: int = 0) -> Problem:
-        config, operands = GemmConfig(**case.config), case.operands(seed)
-        return cls(case, *operands, config, expected(*operands, config))
+        (config, alpha), operands = asked(case.config), case.operands(seed)
+        wanted = expected(*operands, config, alpha)
+        return cls(case, *operands, config, alpha, wanted)
 
     def run(self, seed: int, **options: Any) -> fp4ref.Run:
         """Run it; `seed` serves the cases with a seeded schedule."""
         return fp4ref.run(
             *(self.a, self.b, self.c),
             bias=self.bias,
+            alpha=self.alpha,
             config=self.config,
             **self.case.settings(seed) | {"trace": False} | options,
         )

@@ -17,13 +17,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from gemm_cases import wide_operands_of
+from gemm_cases import asked, wide_operands_of
 from wide_operands import UE8M0
 
 import fp4ref
-from fp4ref import GemmConfig
 from fp4ref.cuda_kernel.build import nvrtc_version
 from fp4ref.errors import Fp4refError
 from fp4ref.trace import Event
@@ -71,11 +72,12 @@ class Case:
 
     def run(self, backend: Any) -> fp4ref.Run:
         """Run it."""
-        config = GemmConfig(**self.config)
+        config, alpha = asked(self.config)
         a, b, c, bias = wide_operands_of(7, self.shape, config)
         return fp4ref.run(
             *(a, b, c),
             bias=bias,
+            alpha=alpha,
             config=config,
             backend=backend,
             schedule=self.schedule,
@@ -139,10 +141,13 @@ REFUSED: list[dict[str, Any]] = [
 ]
 
 
-def message(config: dict[str, Any]) -> str:
-    """Say with what a configuration is refused."""
+def message(row: dict[str, Any]) -> str:
+    """Say with what a configuration is refused, or the launch."""
+    config, alpha = asked(row)
+    q = fp4ref.quantize(np.ones((1, 32), np.float32))
     try:
-        fp4ref.plan(GemmConfig(**config))
+        fp4ref.plan(config)
+        fp4ref.run(q, q, alpha=alpha, config=config)
     except Fp4refError as error:
         return str(error)
     return ""

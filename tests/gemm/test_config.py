@@ -37,7 +37,7 @@ def test_example_72b_has_four_stages() -> None:
     config = GemmConfig.example_72b()
     assert (plan(config).mainloop_stages, config.c_stages, config.d_stages) == (4, 4, 2)
     assert (config.d_format, config.sfd_format) == ("nvfp4", ScaleFormat.UE8M0)
-    assert (config.norm_constant, config.alpha, config.beta) == (2.0, 1.0, 0.0)
+    assert (config.norm_constant, config.beta) == (2.0, 0.0)
     # In CUTLASS D lies in C's memory, and an empty struct takes 1,024 bytes.
     of_d = config.d_stages * plan(config).d_subtile_nbytes
     assert plan(config).smem.end == compiled("sm100_72b", "kernel_nbytes") + of_d - 1024
@@ -237,8 +237,6 @@ def test_the_clc_consumers_are_the_warps_that_read_answers() -> None:
         ({"norm_constant": 1e39}, "finite in float32"),
         ({"norm_constant": 1e-60}, "norm_constant=1e-60: a positive"),
         ({"norm_constant": "2"}, "norm_constant='2'"),
-        ({"alpha": float("inf")}, "alpha=inf: a number that is finite"),
-        ({"alpha": "x"}, "alpha='x'"),
         ({"beta": 1e300, "c_format": "f32"}, "beta="),
         ({"beta": 1.0}, "beta=1.0 without C; set c_format"),
     ],
@@ -262,7 +260,7 @@ def test_a_count_beyond_any_memory_is_refused_in_words(field: str) -> None:
 
 
 def test_every_field_is_kept_as_given() -> None:
-    config = GemmConfig(tile_n=64, stages=3, alpha=2, beta=0.5, c_format="f16")
+    config = GemmConfig(tile_n=64, stages=3, beta=0.5, c_format="f16")
     assert astuple(config)[0] == 64
-    assert (config.alpha, plan(config).mainloop_stages) == (2, 3)
+    assert (config.beta, plan(config).mainloop_stages) == (0.5, 3)
     assert plan(config).loads_c

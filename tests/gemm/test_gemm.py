@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from gemm_cases import DEPTHS, SHAPE_CASES, SIZES, Case
+from gemm_cases import DEPTHS, SHAPE_CASES, SIZES, Case, asked
 from oracle_problem import Problem
 from raw_bits import assert_bits_equal
 from wide_operands import UE4M3, UE8M0, wide_c, wide_pair
@@ -30,7 +30,7 @@ def test_the_cases_cover_every_setting() -> None:
     assert {(c.m, c.n) for c in SHAPE_CASES} >= set(itertools.product(SIZES, SIZES))
     assert {c.k for c in SHAPE_CASES} >= set(DEPTHS)
     assert {c.sms for c in SHAPE_CASES} == {1, 2, 3, 4}
-    configs = [GemmConfig(**c.config) for c in SHAPE_CASES]
+    configs = [asked(c.config)[0] for c in SHAPE_CASES]
     for name, values in {
         "d_format": {"f32", "bf16", "f16", "nvfp4"},
         "c_format": {None, "f32", "bf16", "f16"},
@@ -155,7 +155,7 @@ def test_what_memory_held_before_the_launch_does_not_matter(
 ) -> None:
     p = Problem.of(case)
     machine = Machine(case.sms, make_schedule(rotating_seed), case.ordering)
-    problem = GemmProblem(machine, p.a, p.b, p.c, p.bias, p.config)
+    problem = GemmProblem(machine, p.a, p.b, p.c, p.bias, p.config, p.alpha)
     memories = [machine.gmem]
     memories += [m for sm in machine.sms for m in (sm.smem, sm.tmem)]
     for memory in memories:

@@ -98,7 +98,7 @@ def tiny_element(p: Problem, i: int, j: int) -> int:
     )
     return tiny_road.finish(
         acc,
-        bits(1.0 if config.alpha is None else config.alpha),
+        bits(1.0 if p.alpha is None else p.alpha),
         0 if p.c is None else bits(float(p.c[i, j])),
         bits(config.beta),
         None if p.bias is None else bits(float(p.bias[j])),

@@ -27,7 +27,6 @@ class EpilogueWarp(Protocol):
 
     warp: Warp
     c: Consumer
-    lane: int
 
     @property
     def params(self) -> GemmParams:

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from fp4ref.arguments import FINITE_FLOAT32, is_finite_float32, shown
 from fp4ref.errors import ConfigError
 from fp4ref.gemm.config import GemmConfig
 from fp4ref.gemm.fusion.registry import activations
@@ -67,15 +68,6 @@ _MOST = 1 << 62
 """No count is larger; a longer number cannot even be printed."""
 
 
-def _shown(value: object) -> str:
-    """Return `value` as a person wrote it, or its type where that is too long."""
-    try:
-        text = repr(value)
-    except Exception:
-        text = ""
-    return text if 0 < len(text) <= 60 else f"({type(value).__name__}, too long)"
-
-
 def _is_count(value: object) -> bool:
     """Whether `value` is an integer that arithmetic and messages can bear."""
     return type(value) is int and abs(value) < _MOST
@@ -83,8 +75,8 @@ def _is_count(value: object) -> bool:
 
 def _no_count(field: str, value: object) -> str:
     if type(value) is int and value >= _MOST:
-        return f"{field}={_shown(value)}: far more than any memory holds"
-    return f"{field}={_shown(value)}: an integer of at least 1"
+        return f"{field}={shown(value)}: far more than any memory holds"
+    return f"{field}={shown(value)}: an integer of at least 1"
 
 
 def _one_of(field: str, *legal: object, gap: str = "") -> None:
@@ -96,7 +88,7 @@ def _one_of(field: str, *legal: object, gap: str = "") -> None:
         if type(value) in {type(v) for v in legal} and value in legal:
             return None
         words = ", ".join(str(v) for v in legal)
-        return f"{field}={_shown(value)}: this kernel takes one of {words}"
+        return f"{field}={shown(value)}: this kernel takes one of {words}"
 
 
 def _count(field: str) -> None:
@@ -114,16 +106,9 @@ def _finite(field: str) -> None:
     @rule(f"{field} is finite in float32", "parameters are float32", field)
     def check(p: Plan) -> str | None:
         value = getattr(p.config, field)
-        if value is None and field == "alpha":
+        if is_finite_float32(value):
             return None
-        try:
-            real = isinstance(value, int | float | np.floating | np.integer)
-            with np.errstate(over="ignore"):
-                if real and np.isfinite(np.float32(value)):
-                    return None
-        except OverflowError:
-            pass
-        return f"{field}={_shown(value)}: a number that is finite in float32"
+        return f"{field}={shown(value)}: {FINITE_FLOAT32}"
 
 
 _one_of("tile_n", 64, 128, gap="gemm-tile")
@@ -136,7 +121,7 @@ _one_of("scale_buffers", 1, 2)
 _one_of("bias", False, True)
 for _field in ("c_stages", "d_stages", "accumulator_stages", "clc_stages"):
     _count(_field)
-for _field in ("norm_constant", "beta", "alpha"):
+for _field in ("norm_constant", "beta"):
     _finite(_field)
 
 
