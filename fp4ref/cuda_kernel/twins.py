@@ -1,6 +1,6 @@
 """twins: the CUDA text that says what a function of the emulator says.
 
-Names agree: ``gemm.mma_warp:copy_scales`` is ``copy_scales`` in
+Names agree: ``gemm.multiply.scale_copies:ScaleCopies.copy`` is ``copy_scales`` in
 ``kernel/gemm/mma_warp.cuh``, and ``hardware.tcgen05:mma`` is ``tcgen05_mma`` in
 ``kernel/hardware/tcgen05.cuh``. A room may have one header: ``gemm.plan`` is
 ``kernel/gemm/plan.cuh``. What the host does has no twin.
@@ -20,7 +20,7 @@ _OTHER_NAMES = {
     "gemm.plan.smem_map:SmemMap": "namespace smem_map",
     "gemm.plan.tmem_map:TmemMap": "namespace tmem_map",
     "gemm.plan.tmem_map:TmemMap.of": "namespace tmem_map",
-    "gemm.epilogue_warp:Epilogue.lane": "struct Epilogue",
+    "gemm.epilogue.epilogue_state:Epilogue.lane": "struct Epilogue",
     "gemm.shared_storage:SharedStorage.ring": "struct SharedStorage",
     "hardware.instr_descriptor:InstrDescriptor": "instr_descriptor_encode(",
     "hardware.tcgen05:InstrDescriptor": "instr_descriptor_encode(",
@@ -51,7 +51,7 @@ class Twin:
 
 @cache
 def twin(emulator: str) -> Twin | None:
-    """Return the kernel's twin of ``"fp4ref.gemm.mma_warp:copy_scales"``, if any."""
+    """Return the kernel's twin of ``"fp4ref.gemm.mma_warp:multiply_k_tile"``, if any."""
     where = emulator.removeprefix("fp4ref.")
     module, _, name = where.partition(":")
     if name.endswith(".of") and where not in _OTHER_NAMES:

@@ -23,7 +23,7 @@ from fp4ref.gemm.pipeline import Ring
 from fp4ref.gemm.plan import Plan, plan
 from fp4ref.gemm.plan.warps import WarpRole
 from fp4ref.gemm.shared_storage import SharedStorage
-from fp4ref.gemm.tile_scheduler import WorkTile
+from fp4ref.gemm.tile_grid import WorkTile
 from fp4ref.hardware import tmem
 from fp4ref.hardware.machine import Machine
 from fp4ref.hardware.sm import Cluster, Cta, Warp

@@ -14,10 +14,13 @@ from fp4ref.frames.setup import SETUP, Problem, Values, map_values, problem_of
 from fp4ref.gemm import partition
 from fp4ref.gemm.config import SF_VEC_SIZE, SUBTILE_N, TILE_K, TILE_M, GemmConfig
 from fp4ref.gemm.descriptors import K_BLOCKS
-from fp4ref.gemm.epilogue_warp import FIRST_EPILOGUE_WARP
 from fp4ref.gemm.pipeline import Consumer, PipelineState, Producer
 from fp4ref.gemm.plan import plan
-from fp4ref.gemm.plan.warps import EPILOGUE_THREADS, WARP_THREADS, WarpRole
+from fp4ref.gemm.plan.warps import (
+    EPILOGUE_WARPS,
+    WARP_THREADS,
+    WarpRole,
+)
 from fp4ref.hardware import tmem
 from fp4ref.hardware.sm import Warp
 from fp4ref.hardware.tcgen05 import MMA_K, MMA_M
@@ -107,8 +110,8 @@ def _dispatch(p: Problem) -> Values:
 
 
 def _lanes(p: Problem) -> Values:
-    warps = EPILOGUE_THREADS // WARP_THREADS
-    owners = range(FIRST_EPILOGUE_WARP, FIRST_EPILOGUE_WARP + warps)
+    first = WarpRole.EPILOGUE.value
+    owners = range(first, first + EPILOGUE_WARPS)
     lane = {w: WARP_THREADS * (w % 4) for w in owners}
     return {
         "lanes": {str(w): [lane[w], lane[w] + WARP_THREADS - 1] for w in owners},

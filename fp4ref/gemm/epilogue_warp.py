@@ -32,12 +32,14 @@ def epilogue_warp(
         taddr,
         Consumer(warp, storage.ring("accumulator"), arrive_on_empty(WARP_THREADS)),
         Consumer(warp, storage.ring("c"), arrive_on_empty(WARP_THREADS)),
+        parts.fusion,
+        parts.output,
     )
     work = WorkIterator(warp, storage, parts)
     with warp.frame("7 ctx"):
         while work.has_work:
             tile = yield from work.next_prefetch()
-            yield from finish_tile(e, parts, tile)
+            yield from finish_tile(e, tile)
             if e.issues_stores:
                 warp.machine.count("tile")
     if e.issues_stores:

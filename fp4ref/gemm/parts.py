@@ -12,7 +12,7 @@ from typing import Protocol
 
 from fp4ref.gemm.epilogue.block_scales import BlockScaleFactorRowStore
 from fp4ref.gemm.epilogue.convert import Convert
-from fp4ref.gemm.epilogue.output import Output
+from fp4ref.gemm.epilogue.epilogue_state import Output
 from fp4ref.gemm.fusion.node import Node
 from fp4ref.gemm.load.load_order import LoadOrder, NoLoadOrder
 from fp4ref.gemm.load.tma_loader import TmaLoader

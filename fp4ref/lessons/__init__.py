@@ -3,7 +3,7 @@
 A notebook imports this and the package, and defines nothing of the model::
 
     lessons.start("03_tma_and_swizzle")
-    lessons.beside("fp4ref.gemm.mma_warp:copy_scales")
+    lessons.beside("fp4ref.gemm.mma_warp:multiply_k_tile")
     lessons.check("03.1", answer)
 """
 

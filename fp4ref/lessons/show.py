@@ -33,7 +33,7 @@ class Excerpt:
 
 
 def source(name: str) -> Page:
-    """Show the emulator's text of ``"fp4ref.gemm.mma_warp:copy_scales"``.
+    """Show the emulator's text of ``"fp4ref.gemm.mma_warp:multiply_k_tile"``.
 
     The part after the colon may be missing: then the whole module is shown.
 
@@ -97,11 +97,11 @@ def _page(found: Excerpt) -> Page:
 
 
 def _require_name(name: object) -> str:
-    """Return a name such as ``"fp4ref.gemm.mma_warp:copy_scales"``."""
+    """Return a name such as ``"fp4ref.gemm.mma_warp:multiply_k_tile"``."""
     if not isinstance(name, str) or not re.fullmatch(r"fp4ref[\w.:]{,200}", name):
         shown = f"{name!r}"[:60]
         raise InputError(
-            f"{shown} is no name; write it like 'fp4ref.gemm.mma_warp:copy_scales'"
+            f"{shown} is no name; write it like 'fp4ref.gemm.mma_warp:multiply_k_tile'"
         )
     return name
 

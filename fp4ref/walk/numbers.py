@@ -24,7 +24,7 @@ from fp4ref.files.free_memory import require_memory
 from fp4ref.frames import FRAMES, FrameKind
 from fp4ref.gemm.config import GemmConfig
 from fp4ref.gemm.plan import plan
-from fp4ref.gemm.tile_scheduler import TileGrid
+from fp4ref.gemm.tile_grid import TileGrid
 from fp4ref.hardware.machine import check_sms
 from fp4ref.hardware.schedule import make_schedule
 from fp4ref.numerics import ScaleFormat

@@ -23,7 +23,7 @@ from fp4ref.gemm import (
 from fp4ref.gemm.pipeline import Producer, Ring
 from fp4ref.gemm.plan import Plan, rings
 from fp4ref.gemm.plan.tmem_map import TmemMap
-from fp4ref.gemm.tile_scheduler import TileGrid
+from fp4ref.gemm.tile_grid import TileGrid
 from fp4ref.hardware import mbarrier, tma
 from fp4ref.trace import Event, Trace
 

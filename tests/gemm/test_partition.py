@@ -20,7 +20,7 @@ from fp4ref.gemm.partition import (
     tile_operand,
 )
 from fp4ref.gemm.problem import GemmProblem
-from fp4ref.gemm.tile_scheduler import WorkTile
+from fp4ref.gemm.tile_grid import WorkTile
 from fp4ref.hardware.machine import Machine
 from fp4ref.hardware.tensor_map import DataType, TensorMap
 

@@ -22,8 +22,9 @@ from fp4ref.gemm.pipeline import (
 from fp4ref.gemm.plan import plan
 from fp4ref.gemm.plan.warps import WARP_THREADS
 from fp4ref.gemm.problem import GemmProblem
+from fp4ref.gemm.scheduler_warp import request_work, scheduler_warp
 from fp4ref.gemm.shared_storage import SharedStorage, init_barriers
-from fp4ref.gemm.tile_scheduler import TileGrid, WorkTile, request_work, scheduler_warp
+from fp4ref.gemm.tile_grid import TileGrid, WorkTile
 from fp4ref.hardware.clc import ClcFault
 from fp4ref.hardware.machine import Machine
 from fp4ref.hardware.schedule import make_schedule

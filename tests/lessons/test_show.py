@@ -122,7 +122,7 @@ def test_colours_of_code_have_contrast_in_both_themes() -> None:
 
 
 def test_code_can_be_scrolled_by_keyboard_and_has_a_name() -> None:
-    html = lessons.source("fp4ref.gemm.mma_warp:copy_scales").html
+    html = lessons.source("fp4ref.gemm.multiply.scale_copies:ScaleCopies.copy").html
     assert re.search(
         r'<pre role="region" aria-label="fp4ref/gemm/\S+" tabindex="0"', html
     )

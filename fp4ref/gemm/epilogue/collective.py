@@ -13,17 +13,14 @@ import numpy as np
 
 from fp4ref.gemm.epilogue.epilogue_state import Epilogue
 from fp4ref.gemm.epilogue.tile_writer import store_subtile
-from fp4ref.gemm.fusion.node import F32, Loaded, Node, Visit
-from fp4ref.gemm.parts import Parts
+from fp4ref.gemm.fusion.node import F32, Loaded, Visit
 from fp4ref.gemm.pipeline import Stage
 from fp4ref.gemm.tile_grid import WorkTile
 from fp4ref.hardware import tcgen05, tmem
 from fp4ref.hardware.sm import Blocked, frame
 
 
-def finish_tile(
-    e: Epilogue, parts: Parts, work: WorkTile
-) -> Generator[Blocked, None, None]:
+def finish_tile(e: Epilogue, work: WorkTile) -> Generator[Blocked, None, None]:
     """Turn one accumulator into D. Frames 7.2 to 7.10."""
     warp, subtiles = e.warp, e.storage.plan.subtiles
     with warp.frame("7.4"):
@@ -36,9 +33,9 @@ def finish_tile(
         if subtile == subtiles - 1:
             with warp.frame("7.10"), accumulator:
                 tcgen05.fence_before_thread_sync(warp)
-        loaded = yield from previsit(e, parts.fusion, e.columns(work, subtile))
-        z = fuse(e, parts.fusion, work, subtile, acc, loaded)  # (32, 32)
-        yield from store_subtile(e, parts, work, subtile, z)
+        loaded = yield from previsit(e, e.columns(work, subtile))
+        z = fuse(e, work, subtile, acc, loaded)  # (32, 32)
+        yield from store_subtile(e, work, subtile, z)
 
 
 @frame("4.5", "7.5")
@@ -54,12 +51,10 @@ def load_accumulator(
     return registers.words.view(np.float32)
 
 
-def previsit(
-    e: Epilogue, fusion: Node, columns: range
-) -> Generator[Blocked, None, Loaded]:
+def previsit(e: Epilogue, columns: range) -> Generator[Blocked, None, Loaded]:
     """Load what the formula needs, in the order of its nodes."""
     loaded: Loaded = {}
-    for node in fusion.walk():
+    for node in e.fusion.walk():
         values = yield from node.previsit(e, columns)
         if values is not None:
             loaded[node] = values
@@ -67,15 +62,13 @@ def previsit(
 
 
 @frame("7.6")
-def fuse(
-    e: Epilogue, fusion: Node, work: WorkTile, subtile: int, acc: F32, loaded: Loaded
-) -> F32:
+def fuse(e: Epilogue, work: WorkTile, subtile: int, acc: F32, loaded: Loaded) -> F32:
     """Return the formula's value of every element: (32, 32). Frame 7.6.
 
     What lies outside D becomes +0, so that it cannot reach a block scale.
     """
     rows, columns = e.rows(work), e.columns(work, subtile)
-    z = fusion.value(Visit(acc, e.params, loaded))
+    z = e.fusion.value(Visit(acc, e.params, loaded))
     inside_m = np.arange(rows.start, rows.stop)[:, None] < e.params.m
     inside = inside_m & (np.arange(columns.start, columns.stop) < e.params.n)
     e.warp.note("fusion", subtile=subtile, rows=len(rows), columns=len(columns))

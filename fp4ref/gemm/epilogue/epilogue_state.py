@@ -3,18 +3,29 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
+from fp4ref.gemm.fusion.node import F32, Node
 from fp4ref.gemm.params import GemmParams
 from fp4ref.gemm.pipeline import Consumer
 from fp4ref.gemm.plan.warps import EPILOGUE_WARPS, WARP_THREADS, WarpRole
 from fp4ref.gemm.shared_storage import SharedStorage
 from fp4ref.gemm.tile_grid import WorkTile
 from fp4ref.hardware.sm import Warp
+from fp4ref.trace import Bytes
+
+
+class Output(Protocol):
+    """One form of D; its ``repr`` is the C++ type."""
+
+    def write(self, e: Epilogue, work: WorkTile, subtile: int, z: F32) -> Bytes:
+        """Return the bytes of 32 rows, row by row."""
+        ...
 
 
 @dataclass(slots=True)
 class Epilogue:
-    """One epilogue warp's registers.
+    """One epilogue warp's registers, and what it was chosen to do.
 
     Attributes
     ----------
@@ -27,6 +38,8 @@ class Epilogue:
     taddr: int
     accumulator: Consumer
     c: Consumer
+    fusion: Node
+    output: Output
     d_stage: int = 0
 
     @property

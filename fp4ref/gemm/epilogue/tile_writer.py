@@ -9,7 +9,6 @@ import numpy as np
 from fp4ref.gemm.epilogue.epilogue_state import Epilogue
 from fp4ref.gemm.fusion.node import F32
 from fp4ref.gemm.partition import subtile_coords
-from fp4ref.gemm.parts import Parts
 from fp4ref.gemm.plan.warps import EPILOGUE_THREADS, NamedBarrierId
 from fp4ref.gemm.tile_grid import WorkTile
 from fp4ref.hardware import named_barrier, smem, tma
@@ -19,10 +18,10 @@ from fp4ref.trace import Bytes
 
 
 def store_subtile(
-    e: Epilogue, parts: Parts, work: WorkTile, subtile: int, z: F32
+    e: Epilogue, work: WorkTile, subtile: int, z: F32
 ) -> Generator[Blocked, None, None]:
     """Write one subtile of D through shared memory, and SFD directly. Frame 7.9."""
-    rows = parts.output.write(e, work, subtile, z)  # (32, bytes of a row)
+    rows = e.output.write(e, work, subtile, z)  # (32, bytes of a row)
     block = np.empty(rows.size, np.uint8)
     block[swizzled_offsets(e.storage.plan.d_swizzle, *rows.shape)] = rows
     yield from _store(e, work, subtile, block)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fp4ref.gemm.config import SF_VEC_SIZE, TILE_K, TILE_M
 from fp4ref.gemm.partition import a_coords, multicast_masks, operand_map, scale_map
-from fp4ref.gemm.tile_scheduler import WorkTile
+from fp4ref.gemm.tile_grid import WorkTile
 from fp4ref.layout import SwizzleMode
 from fp4ref.lessons.exercise import exercise
 

@@ -12,7 +12,7 @@ import fp4ref
 from fp4ref.frames import derive
 from fp4ref.gemm.config import TILE_K, TILE_M, GemmConfig
 from fp4ref.gemm.plan.warps import WARP_THREADS, NamedBarrierId, WarpRole
-from fp4ref.gemm.tile_scheduler import TileGrid
+from fp4ref.gemm.tile_grid import TileGrid
 from fp4ref.hardware import clc
 from fp4ref.hardware.machine import Machine
 from fp4ref.hardware.sm import Cta, Role, Warp

@@ -10,7 +10,7 @@ from math import prod
 
 from fp4ref.errors import TensorMapError
 from fp4ref.gemm.partition import subtile_coords
-from fp4ref.gemm.tile_scheduler import WorkTile
+from fp4ref.gemm.tile_grid import WorkTile
 from fp4ref.hardware.tensor_map import MAX_RANK, DataType, TensorMap
 from fp4ref.layout import Layout, zipped_divide
 from fp4ref.lessons.record import compiled, is_assembled, is_built, line, lines

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from fp4ref.gemm.tile_scheduler import TileGrid
+from fp4ref.gemm.tile_grid import TileGrid
 from fp4ref.hardware import clc
 from fp4ref.lessons.truths.runs import EXAMPLE, SIZE, issued, trace
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fp4ref.gemm.partition import a_coords, multicast_masks
-from fp4ref.gemm.tile_scheduler import WorkTile
+from fp4ref.gemm.tile_grid import WorkTile
 from fp4ref.lessons.record import compiled
 from fp4ref.lessons.truths.runs import TILE, shown
 
