@@ -6,8 +6,8 @@ one kernel, and not by planning again. Names are those of `fp4ref.gemm.plan.Plan
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
 from typing import Any, NamedTuple
 
 from fp4ref.errors import TraceError
@@ -84,13 +84,12 @@ class RecordedPlan:
             return None
         try:
             return cls(
-                **{name: _typed(found, name, int) for name in _NUMBERS},
-                **{name: _typed(found, name, str) for name in _WORDS},
+                **_scalars(found),
                 roles=dict(_roles(found["warps"])),
                 smem=tuple(_smem(found)),
-                smem_end=_typed(found["smem"], "end", int),
+                smem_end=_number(found["smem"], "end"),
                 tmem=tuple(_tmem(found)),
-                tmem_end=_typed(found["tmem"], "end", int),
+                tmem_end=_number(found["tmem"], "end"),
             )
         except (LookupError, TypeError, ValueError, AttributeError) as error:
             raise TraceError(
@@ -126,63 +125,79 @@ class RecordedPlan:
         return list(self.roles.values()).count(role)
 
 
-_NUMBERS = (
-    "tile_m",
-    "tile_n",
-    "tile_k",
-    "k_blocks",
-    "subtiles",
-    "subtile_n",
-    "sf_vec_size",
-    "sf_rows_b",
-    "scale_copies",
-    "mainloop_stages",
-)
-_WORDS = ("d_format", "sfd_format", "tile_scheduler", "operand_swizzle")
 _TILES = ("d_subtile", "c_subtile", "a", "b", "sfa", "sfb")
 """Buffers that hold parts of matrices."""
+MOST = 1024
+"""Warps of a role, or stages of a buffer: more than any CTA has."""
 
 
-def _typed(values: Any, name: str, kind: type) -> Any:
+def _scalars(found: Any) -> dict[str, Any]:
+    """Return the numbers and words, by the names and types of the class."""
+    readers: dict[Any, Callable[[Any, str], Any]] = {"int": _number, "str": _word}
+    return {
+        each.name: readers[each.type](found, each.name)
+        for each in fields(RecordedPlan)
+        if each.type in readers and not each.name.endswith("_end")
+    }
+
+
+def _number(values: Any, name: str, least: int = 1, most: int | None = None) -> int:
     value = values[name]
-    if not isinstance(value, kind) or isinstance(value, bool):
+    if not isinstance(value, int) or isinstance(value, bool) or value < least:
+        raise ValueError(f"{name} is {value!r:.80}")
+    if most is not None and value > most:
+        raise ValueError(f"{name} is {value!r:.80}, and {most} is the most")
+    return value
+
+
+def _word(values: Any, name: str) -> str:
+    value = values[name]
+    if not isinstance(value, str):
         raise TypeError(f"{name} is {value!r:.80}")
     return value
 
 
 def _roles(warps: Any) -> list[tuple[str, str]]:
     return [
-        (f"warp{each['first'] + i}", _typed(each, "role", str))
+        (f"warp{_number(each, 'first', 0) + i}", _word(each, "role"))
         for each in warps
-        for i in range(each["count"])
+        for i in range(_number(each, "count", most=MOST))
     ]
 
 
 def _smem(plan: Any) -> list[SmemPart]:
-    offsets = plan["smem"]["offsets"]
-    return [
-        SmemPart(
-            _typed(each, "label", str),
-            stage,
-            offsets[each["name"]] + stage * _typed(each, "nbytes", int),
-            each["nbytes"],
-        )
-        for each in plan["buffers"]
-        if each["name"] in _TILES and each["nbytes"]
-        for stage in range(each["stages"])
-    ]
+    """Return every stage, each inside the CTA's shared memory."""
+    end = _number(plan["smem"], "end")
+    parts = []
+    for each in plan["buffers"]:
+        name, nbytes = each["name"], _number(each, "nbytes", 0)
+        if name not in _TILES or not nbytes:
+            continue
+        offset = _number(plan["smem"]["offsets"], name, 0)
+        for stage in range(_number(each, "stages", 0, MOST)):
+            part = SmemPart(
+                _word(each, "label"), stage, offset + stage * nbytes, nbytes
+            )
+            if part.offset + nbytes > end:
+                raise ValueError(f"{part.name} {stage} lies beyond byte {end}")
+            parts.append(part)
+    return parts
 
 
 def _tmem(plan: Any) -> list[TmemPart]:
     """Name accumulators, then scales, as the kernel numbers its buffers."""
-    scales = plan["k_blocks"]
+    end, k_blocks = _number(plan["tmem"], "end"), _number(plan, "k_blocks")
     rows = (
-        ("D", "accumulators", plan["tile_n"], "accumulator"),
-        ("SFA", "sfa", scales * plan["sfa_columns"], "sfa"),
-        ("SFB", "sfb", scales * plan["sfb_columns"], "sfb"),
+        ("D", "accumulators", _number(plan, "tile_n"), "accumulator"),
+        ("SFA", "sfa", k_blocks * _number(plan, "sfa_columns"), "sfa"),
+        ("SFB", "sfb", k_blocks * _number(plan, "sfb_columns"), "sfb"),
     )
-    return [
+    parts = [
         TmemPart(f"{name} {i}", column, columns, kind)
         for name, place, columns, kind in rows
         for i, column in enumerate(plan["tmem"][place])
     ]
+    for part in parts:
+        if not 0 <= part.column <= end - part.columns:
+            raise ValueError(f"{part.name} lies beyond column {end}")
+    return parts

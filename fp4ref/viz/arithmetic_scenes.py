@@ -7,6 +7,7 @@ import numpy.typing as npt
 
 from fp4ref.arguments import require_array, require_choice, require_number
 from fp4ref.errors import InputError
+from fp4ref.hardware.tcgen05 import MMA_K
 from fp4ref.numerics import (
     ScaleFormat,
     decode_e2m1,
@@ -117,8 +118,9 @@ def microscope(
     InputError
         A shape or a code is wrong.
     """
-    parts = [_codes("a", a, 64), _codes("b", b, 64)]
-    parts += [_codes("sfa", sfa, 4), _codes("sfb", sfb, 4)]
+    parts = [_codes("a", a, MMA_K), _codes("b", b, MMA_K)]
+    scales = MMA_K // NVFP4_VEC_SIZE
+    parts += [_codes("sfa", sfa, scales), _codes("sfb", sfb, scales)]
     start = _floats("c", require_number(c, "c")).reshape(1, 1)
     codes_a, codes_b, scales_a, scales_b = (v[None] for v in parts)
     d = mma_block_scaled(
@@ -157,10 +159,10 @@ def _groups(
     sfb: npt.NDArray[np.uint8],
 ) -> list[list[object]]:
     """Give each block of 16 its number, its unscaled sum and its two scales."""
-    x, y = (decode_e2m1(v).reshape(4, 16) for v in (a, b))
+    x, y = (decode_e2m1(v).reshape(-1, NVFP4_VEC_SIZE) for v in (a, b))
     return [
         [g, f"{float((x[g] * y[g]).sum()):g}", f"{sfa[g]:#04x}", f"{sfb[g]:#04x}"]
-        for g in range(4)
+        for g in range(len(x))
     ]
 
 

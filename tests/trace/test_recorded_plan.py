@@ -122,8 +122,39 @@ def no_offset(found: dict[str, Any]) -> None:
     del found["smem"]["offsets"]["b"]
 
 
+def no_k_blocks(found: dict[str, Any]) -> None:
+    found["k_blocks"] = 0
+
+
+def too_many_stages(found: dict[str, Any]) -> None:
+    found["buffers"][4]["stages"] = 1 << 40
+
+
+def stages_beyond_the_end(found: dict[str, Any]) -> None:
+    found["buffers"][4]["stages"] += 8
+
+
+def columns_beyond_the_end(found: dict[str, Any]) -> None:
+    found["tmem"]["sfb"][1] += 16
+
+
+def column_of_text(found: dict[str, Any]) -> None:
+    found["tmem"]["sfb"][1] = "304"
+
+
 @pytest.mark.parametrize(
-    "change", [without_tile, tile_of_text, warps_of_numbers, no_offset]
+    "change",
+    [
+        without_tile,
+        tile_of_text,
+        warps_of_numbers,
+        no_offset,
+        no_k_blocks,
+        too_many_stages,
+        stages_beyond_the_end,
+        columns_beyond_the_end,
+        column_of_text,
+    ],
 )
 def test_a_plan_that_cannot_be_read_is_refused(
     change: Callable[[dict[str, Any]], None],

@@ -25,10 +25,10 @@ const tilesView = {
     }
     return m.works;
   },
-  schedules: (m, work) => m.role(work.agent) === "SCHEDULER",
+  isTileScheduler: (m, work) => m.role(work.agent) === "SCHEDULER",
   hop({ m, step, go }, way) {
     this.works(m);
-    const steps = [...new Set([...m.works.filter((w) => this.schedules(m, w)).map((w) => w.step), ...m.cancels.map((c) => c.step)])].sort((a, b) => a - b);
+    const steps = [...new Set([...m.works.filter((w) => this.isTileScheduler(m, w)).map((w) => w.step), ...m.cancels.map((c) => c.step)])].sort((a, b) => a - b);
     const to = way > 0 ? steps.find((s) => s > step) : steps.filter((s) => s < step).at(-1);
     if (to !== undefined) go(to);
   },
@@ -38,7 +38,7 @@ const tilesView = {
   },
   // What has become of a tile: each SM loads, multiplies and stores in the order it learned.
   state(m, step, i, j, T) {
-    const learned = this.works(m).filter((w) => this.schedules(m, w) && w.valid);
+    const learned = this.works(m).filter((w) => this.isTileScheduler(m, w) && w.valid);
     const mine = learned.find((w) => w.m === i && w.n === j && w.step <= step), g = this.grid(m);
     if (!mine) return { kind: "note", word: T("tiles.waiting"), sm: null };
     const sm = mine.sm, nth = learned.filter((w) => w.sm === sm).indexOf(mine);
@@ -53,7 +53,7 @@ const tilesView = {
     return { kind: "clc", word: T("tiles.known"), sm };
   },
   answers(m, step, T) {
-    const learned = this.works(m).filter((w) => this.schedules(m, w) && w.step <= step).map((w) => [w.step, `SM ${w.sm}`, `(${w.cta.join(", ")})`, w.valid ? T("tiles.got", { m: w.m, n: w.n }) : T("tiles.nothing")]);
+    const learned = this.works(m).filter((w) => this.isTileScheduler(m, w) && w.step <= step).map((w) => [w.step, `SM ${w.sm}`, `(${w.cta.join(", ")})`, w.valid ? T("tiles.got", { m: w.m, n: w.n }) : T("tiles.nothing")]);
     const landed = m.cancels.filter((c) => c.step <= step).map((c) => [c.step, `SM ${c.sm}`, `(${c.event.cta.join(", ")})`, T(c.kind === "land" ? "tiles.landed" : "tiles.asked")]);
     return [...learned, ...landed].sort((a, b) => a[0] - b[0]).map((r) => r.map(String));
   },

@@ -1,7 +1,9 @@
 // timeline: a lane for each warp and unit; what runs, flies and waits around a step.
 // Work in flight is stacked by `row`; commits are thin lines under the lane, and hide nothing.
 
-const ROLE_ORDER = ["warp0", "warp1", "warp2", "warp3", "warp4", "warp5", "warp6", "warp7", "tma", "tma.read", "tcgen05", "tmem", "clc"];
+const UNITS = ["tma", "tma.read", "tcgen05", "tmem", "clc"];
+// Warps by number, then units in order, then what else there is.
+const laneOrder = (agent) => (agent.startsWith("warp") ? +agent.slice(4) : 1000 + ((UNITS.indexOf(agent) + 99) % 99));
 
 const LANE = 16, STACK = 48; // heights of a plain lane, and of a band of bars that are stacked
 const BANDS = ["mma", "other", "commit"]; // of a lane, from the top
@@ -23,8 +25,7 @@ const timelineView = {
         lane.bands[name].rows = Math.max(lane.bands[name].rows, m.columns.row[i] + 1);
       }
       for (const lane of found.values()) this.stack(lane);
-      const order = (a) => (ROLE_ORDER.indexOf(a.agent) + 99) % 99;
-      m.lanes = [...found.values()].sort((a, b) => a.sm - b.sm || order(a) - order(b));
+      m.lanes = [...found.values()].sort((a, b) => a.sm - b.sm || laneOrder(a.agent) - laneOrder(b.agent));
     }
     return m.lanes;
   },
