@@ -51,7 +51,7 @@ class Twin:
 
 @cache
 def twin(emulator: str) -> Twin | None:
-    """Return the kernel's twin of ``"fp4ref.gemm.mma_warp:multiply_k_tile"``, if any."""
+    """Return the kernel's twin of ``"fp4ref.gemm.mma_warp:Mma"``, if any."""
     where = emulator.removeprefix("fp4ref.")
     module, _, name = where.partition(":")
     if name.endswith(".of") and where not in _OTHER_NAMES:
