@@ -16,7 +16,7 @@ from fp4ref.gemm.plan import plan
 from fp4ref.gemm.plan.rings import Arrivals, RingSpec
 
 FILE = "rings.svg"
-CONFIG = GemmConfig(c_format="f32", beta=1.0)
+CONFIG = GemmConfig.nvfp4(c_format="f32", beta=1.0)
 """It loads C and asks CLC, so every ring is at work."""
 
 _BOX = 150

@@ -286,7 +286,7 @@ def functions_of_fp4ref() -> Iterator[Public]:
 
 def planned(**asked: Any) -> fp4ref.Plan:
     """Plan what is asked: a configuration by itself takes anything."""
-    return fp4ref.plan(fp4ref.GemmConfig(**asked))
+    return fp4ref.plan(fp4ref.GemmConfig.nvfp4(**asked))
 
 
 planned.__signature__ = inspect.signature(fp4ref.GemmConfig)  # type: ignore[attr-defined]
@@ -306,7 +306,7 @@ def functions_that_multiply() -> Iterator[Public]:
         {"config": "config"},
         {"config": (None,)},
     )
-    config = fp4ref.GemmConfig(c_format="f32", beta=1.0, bias=True)
+    config = fp4ref.GemmConfig.nvfp4(c_format="f32", beta=1.0, bias=True)
     good = {
         **{"a": QA, "b": QA, "config": config},
         **{"c": np.zeros((2, 2), np.float32), "bias": np.zeros(2, np.float32)},

@@ -16,7 +16,7 @@ from fp4ref import BlockScaled, GemmConfig, ScaleFormat
 def asked(row: dict[str, Any]) -> tuple[GemmConfig, float | None]:
     """The configuration of a row of settings, and its alpha: the launch takes that."""
     settings = {name: value for name, value in row.items() if name != "alpha"}
-    return GemmConfig(**settings), row.get("alpha")
+    return GemmConfig.nvfp4(**settings), row.get("alpha")
 
 
 class Operands(NamedTuple):
@@ -38,8 +38,12 @@ def wide_operands_of(
     m, n, k, batches = shape
     a, b = wide_pair(seed, m, n, k, batches, scale_format=scale_format)
     lead = () if batches is None else (batches,)
-    c = wide_c(seed, (*lead, m, n), config.c_format) if config.c_format else None
-    return Operands(a, b, c, wide_bias(seed, n) if config.bias else None)
+    c = (
+        wide_c(seed, (*lead, m, n), config.epilogue.c_format)
+        if config.epilogue.c_format
+        else None
+    )
+    return Operands(a, b, c, wide_bias(seed, n) if config.epilogue.bias else None)
 
 
 @dataclass(frozen=True)

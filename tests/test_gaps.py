@@ -216,16 +216,16 @@ TRIES: dict[str, list[Callable[[], Any]]] = {
     ],
     "packing": [lambda: block("split")],
     "gemm-operands": [mxfp4_gemm],
-    "gemm-tile": [lambda: fp4ref.plan(GemmConfig(tile_n=256))],
+    "gemm-tile": [lambda: fp4ref.plan(GemmConfig.nvfp4(tile_n=256))],
     "gemm-output": [
-        lambda: fp4ref.plan(GemmConfig(d_format="e4m3")),
-        lambda: fp4ref.plan(GemmConfig(c_format="e4m3")),
+        lambda: fp4ref.plan(GemmConfig.nvfp4(d_format="e4m3")),
+        lambda: fp4ref.plan(GemmConfig.nvfp4(c_format="e4m3")),
         lambda: make_config("e4m3", None),
     ],
-    "gemm-activation": [lambda: fp4ref.plan(GemmConfig(activation="tanh"))],
+    "gemm-activation": [lambda: fp4ref.plan(GemmConfig.nvfp4(activation="tanh"))],
     "gemm-scheduler": [
-        lambda: fp4ref.plan(GemmConfig(scheduler="stream_k")),
-        lambda: fp4ref.plan(GemmConfig(raster="swizzled")),
+        lambda: fp4ref.plan(GemmConfig.nvfp4(scheduler="stream_k")),
+        lambda: fp4ref.plan(GemmConfig.nvfp4(raster="swizzled")),
     ],
     "cutlass-examples": [lambda: find_example("70"), lambda: make_config("f32", "70")],
     "mma-shape": [

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from ast import literal_eval
-from dataclasses import fields, replace
 from enum import Enum
 from typing import Annotated, Any
 
@@ -14,7 +13,7 @@ from rich.table import Table
 from fp4ref.commands.options import Json
 from fp4ref.commands.printing import print_json
 from fp4ref.errors import InputError
-from fp4ref.gemm.config import GemmConfig
+from fp4ref.gemm.config import FIELDS, GemmConfig
 from fp4ref.gemm.plan import Plan, plan
 from fp4ref.numerics import ScaleFormat
 
@@ -39,7 +38,7 @@ def plan_command(
     if example not in (None, "72b"):
         raise InputError(f"example {example!r}: known is 72b", gap="cutlass-examples")
     start = GemmConfig() if example is None else GemmConfig.example_72b()
-    p = plan(replace(start, **_asked(settings or [])))
+    p = plan(start.replace(**_asked(settings or [])))
     if as_json:
         print_json(_json(p))
     else:
@@ -48,7 +47,6 @@ def plan_command(
 
 def _asked(settings: list[str]) -> dict[str, Any]:
     """Read ``name=value`` words; a value is a Python literal, or a word."""
-    known = {each.name for each in fields(GemmConfig)}
     asked: dict[str, Any] = {}
     for word in settings:
         name, equals, text = word.partition("=")
@@ -57,9 +55,9 @@ def _asked(settings: list[str]) -> dict[str, Any]:
                 f"{word!r:.60}: alpha is an argument of the launch, "
                 "fp4ref.run(..., alpha=...), and nothing that is planned"
             )
-        if not equals or name not in known:
+        if not equals or name not in FIELDS:
             raise InputError(
-                f"{word!r:.60}: write name=value; names are {', '.join(sorted(known))}"
+                f"{word!r:.60}: write name=value; names are {', '.join(sorted(FIELDS))}"
             )
         try:
             asked[name] = literal_eval(text)

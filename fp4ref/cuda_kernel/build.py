@@ -55,9 +55,9 @@ def packaged_configs() -> dict[str, GemmConfig]:
     """
     return {
         "f32": GemmConfig(),
-        "bf16": GemmConfig(d_format="bf16"),
-        "f16": GemmConfig(d_format="f16"),
-        "nvfp4": GemmConfig(d_format="nvfp4"),
+        "bf16": GemmConfig.nvfp4(d_format="bf16"),
+        "f16": GemmConfig.nvfp4(d_format="f16"),
+        "nvfp4": GemmConfig.nvfp4(d_format="nvfp4"),
         "example_72b": GemmConfig.example_72b(),
     }
 

@@ -49,11 +49,11 @@ def _head() -> Iterator[str]:
 def _asked(p: Plan) -> Iterator[str]:
     """What the configuration asks for."""
     config = p.config
-    raster_along_m = str(config.raster == "m").lower()
+    raster_along_m = str(config.tiles.raster == "m").lower()
     yield _constant("bool", "RASTER_ALONG_M", raster_along_m)
     for name in ("c_stages", "d_stages", "clc_stages", "accumulator_stages"):
-        yield _number(name.upper(), getattr(config, name))
-    yield _number("SCALE_BUFFERS", config.scale_buffers)
+        yield _number(name.upper(), config.asked(name))
+    yield _number("SCALE_BUFFERS", config.mainloop.scale_buffers)
     yield ""
 
 
@@ -108,7 +108,7 @@ def _maps(p: Plan) -> Iterator[str]:
     yield "namespace tmem_map {"
     yield _number("SFA", p.tmem.sfa[0])
     yield _number("SFB", p.tmem.sfb[0])
-    columns = (p.tmem.end - p.tmem.sfa[0]) // p.config.scale_buffers
+    columns = (p.tmem.end - p.tmem.sfa[0]) // p.config.mainloop.scale_buffers
     yield f"{_number('BUFFER', columns)}  // columns of one scale buffer"
     needed = f"SFA + SCALE_BUFFERS * BUFFER <= {COLUMNS}"
     yield f'static_assert({needed}, "TMEM has {COLUMNS} columns");'

@@ -64,7 +64,7 @@ def expected(
     """
     config = GemmConfig() if config is None else config
     require_instance(
-        config, "config", GemmConfig, "For example GemmConfig(d_format='bf16')"
+        config, "config", GemmConfig, "For example GemmConfig.nvfp4(d_format='bf16')"
     )
     accumulators = matmul(a, b)
     source = None if c is None else _float32_of_c(c, config, accumulators.shape)
@@ -83,18 +83,18 @@ def expected(
         z = mul_f32(alpha32, accumulators)
     else:
         z = fma_f32(alpha32, accumulators, bias)
-    if config.beta != 0 and source is not None:
-        z = fma_f32(np.float32(config.beta), source, z)
+    if config.epilogue.beta != 0 and source is not None:
+        z = fma_f32(np.float32(config.epilogue.beta), source, z)
     else:
         z = add_f32(z, np.float32(0))
-    match config.activation:
+    match config.epilogue.activation:
         case "relu":
             z = relu(z)
         case "gelu":
             z = gelu(z)
         case "silu":
             z = silu(z)
-    match config.d_format:
+    match config.epilogue.d_format:
         case "f32":
             return Expected(z, None)
         case "bf16":
@@ -105,8 +105,8 @@ def expected(
     pad = [(0, 0)] * (z.ndim - 1) + [(0, -n % NVFP4_VEC_SIZE)]
     codes, scales = quantize_blocks(
         np.pad(z, pad),
-        norm=config.norm_constant,
-        scale_format=config.sfd_format,
+        norm=config.epilogue.norm_constant,
+        scale_format=config.epilogue.sfd_format,
         vec_size=NVFP4_VEC_SIZE,
     )
     return Expected(codes[..., :n], scales)
@@ -127,16 +127,16 @@ def _float32_of_c(
     Raises
     ------
     InputError
-        Another type than `config.c_format`, or another shape than D.
+        Another type than `config.epilogue.c_format`, or another shape than D.
     """
     array = require_array(c, "c")
-    need = _C_DTYPES[config.c_format or "f32"]
-    if config.c_format == "bf16" and array.dtype == np.uint16:
+    need = _C_DTYPES[config.epilogue.c_format or "f32"]
+    if config.epilogue.c_format == "bf16" and array.dtype == np.uint16:
         array = array.view(ml_dtypes.bfloat16)
     if array.dtype != need or array.shape not in (shape, (1, *shape)):
         raise InputError(
             f"c is {array.dtype} {array.shape}; give {need} {shape} (c_format "
-            f"{config.c_format!r}; bf16 also as its uint16 bits)"
+            f"{config.epilogue.c_format!r}; bf16 also as its uint16 bits)"
         )
     return array.astype(np.float32).reshape(shape)
 

@@ -114,9 +114,9 @@ def run(
         NVFP4 operands (M, K) and (N, K), or with a leading batch dimension. M and N are
         any positive size; K is a multiple of 32.
     c
-        (M, N) or (L, M, N) in `config.c_format` (bf16 as ml_dtypes or uint16 bits).
+        (M, N) or (L, M, N) in `c_format` (bf16 as ml_dtypes or uint16 bits).
     bias
-        (N,) float32, with ``config.bias``.
+        (N,) float32, with a configuration that has one.
     alpha
         Factor of the product, a parameter of the launch: one compiled kernel takes any.
         None takes ``1 / (global scale of A * global scale of B)``.
@@ -213,7 +213,7 @@ def _results(
 def _check_types(config: object, c: object, bias: object) -> None:
     """Raise `InputError` for an argument of the wrong type."""
     require_instance(
-        config, "config", GemmConfig, "For example GemmConfig(d_format='bf16')"
+        config, "config", GemmConfig, "For example GemmConfig.nvfp4(d_format='bf16')"
     )
     for name, array in (("c", c), ("bias", bias)):
         if array is not None:
@@ -238,7 +238,7 @@ def _reporter(
 
 
 def _typed(d: NDArray[Any], config: GemmConfig) -> NDArray[Any]:
-    stored = element(config.d_format)
+    stored = element(config.epilogue.d_format)
     return d if stored.bits < 8 else d.view(stored.dtype or stored.code_dtype)
 
 

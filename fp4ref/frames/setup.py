@@ -169,7 +169,7 @@ def _tiled(p: Problem) -> Values:
     found = {}
     for name, blocks, rows in (
         ("A", p.params.grid.tiles_m, TILE_M),
-        ("B", p.params.grid.tiles_n, p.config.tile_n),
+        ("B", p.params.grid.tiles_n, p.config.tile.n),
     ):
         whole = Layout((blocks * rows, k), (k, 1))
         tiled, _ = local_tile(whole, (rows, TILE_K), (None, None))
@@ -191,7 +191,7 @@ def _scales(p: Problem) -> Values:
 
 
 def _atoms(p: Problem) -> Values:
-    grid, n = p.params.grid, p.config.tile_n
+    grid, n = p.params.grid, p.config.tile.n
     tiles = [p.params.k_tiles, p.params.l]
     return {
         "mma": [MMA_M, n, MMA_K],
@@ -234,11 +234,11 @@ def _tmem_sizes(p: Problem) -> Values:
     tmem_map = p.plan.tmem
     return {
         "accumulators": len(tmem_map.accumulators),
-        "accumulator_columns": p.config.tile_n,
+        "accumulator_columns": p.config.tile.n,
         "columns_per_k_block": SF_COLUMNS,
         "sfa_columns": SF_COLUMNS * K_BLOCKS,
         "sfb_columns": SF_COLUMNS * K_BLOCKS * p.plan.sf_rows_b // 128,
-        "scale_buffers": p.config.scale_buffers,
+        "scale_buffers": p.config.mainloop.scale_buffers,
     }
 
 

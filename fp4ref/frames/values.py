@@ -55,7 +55,7 @@ def _load_entry(p: Problem) -> Values:
 
 
 def _region(p: Problem) -> Values:
-    m, n, tile_n = p.work.m, p.work.n, p.config.tile_n
+    m, n, tile_n = p.work.m, p.work.n, p.config.tile.n
     return {
         "A_rows": [m * TILE_M, m * TILE_M + TILE_M],
         "B_rows": [n * tile_n, n * tile_n + tile_n],
@@ -76,7 +76,7 @@ def _mma_operands(p: Problem) -> Values:
     return {
         "kind": "mxf4nvf4",
         "scale_vec": "4X",
-        "shape": [MMA_M, p.config.tile_n, MMA_K],
+        "shape": [MMA_M, p.config.tile.n, MMA_K],
         "idesc": p.plan.idesc(p.params.scale_format),
         "k_blocks": K_BLOCKS,
         "sfa": [TILE_M, TILE_K // SF_VEC_SIZE],
@@ -104,7 +104,7 @@ def _dispatch(p: Problem) -> Values:
     return {
         "issuing_threads": 1,
         "warp": WarpRole.MMA.value,
-        "tile": [MMA_M, p.config.tile_n],
+        "tile": [MMA_M, p.config.tile.n],
         "instructions_per_k_tile": K_BLOCKS,
     }
 
@@ -124,7 +124,7 @@ def _lanes(p: Problem) -> Values:
 def _stores(p: Problem) -> Values:
     config = p.config
     corners = [
-        partition.subtile_coords(p.work, i, config.tile_n)
+        partition.subtile_coords(p.work, i, config.tile.n)
         for i in range(plan(config).subtiles)
     ]
     return map_values(p.params.d) | {
@@ -134,7 +134,7 @@ def _stores(p: Problem) -> Values:
 
 
 def _sfb_shift(p: Problem) -> Values:
-    n = p.config.tile_n
+    n = p.config.tile.n
     shifts = [sfb_column_shift(n, tile) for tile in range(2)]
     return {"applies": any(shifts), "tile_n": n, "columns_even_odd": shifts}
 
@@ -144,7 +144,7 @@ def _peer(p: Problem) -> Values:
 
 
 def _overlapped(p: Problem) -> Values:
-    needed = p.config.accumulator_stages * p.config.tile_n
+    needed = p.config.mainloop.accumulator_stages * p.config.tile.n
     return {
         "applies": False,
         "accumulator_columns": needed,

@@ -5,9 +5,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
+from fp4ref.errors import InputError
 from fp4ref.numerics import ScaleFormat
 from fp4ref.tensors.block_format import NVFP4_VEC_SIZE
 
@@ -18,17 +19,68 @@ SUBTILE_N = 32
 """Columns of D that the epilogue handles at a time."""
 
 Format = Literal["f32", "bf16", "f16", "nvfp4"]
-Activation = Literal["relu", "gelu", "silu"]
 
 
 @dataclass(frozen=True)
-class GemmConfig:
-    """What is compiled into the kernel.
+class Tile:
+    """Rows, columns and K of a CTA's tile.
 
     Parameters
     ----------
-    tile_n
-        Columns of the CTA tile: 64 or 128. Rows are 128, K is 256.
+    n
+        64 or 128. Rows are 128, K is 256.
+    """
+
+    m: int = TILE_M
+    n: int = 128
+    k: int = TILE_K
+
+
+@dataclass(frozen=True)
+class Mainloop:
+    """The rings between load, MMA and epilogue.
+
+    Parameters
+    ----------
+    stages
+        Mainloop stages; None takes as many as fit.
+    accumulator_stages
+        Accumulators in TMEM.
+    scale_buffers
+        Sets of scale columns in TMEM. 2 stays inside the PTX text; 1 is what CUTLASS
+        does and needs ``ordering="shipped"``.
+    """
+
+    stages: int | None = None
+    accumulator_stages: int = 2
+    scale_buffers: int = 2
+
+
+@dataclass(frozen=True)
+class TileOrder:
+    """Who says which tile is next, and in which order they come.
+
+    Parameters
+    ----------
+    scheduler
+        ``"clc"`` or ``"static"``.
+    raster
+        Which dimension of the tile grid runs fastest.
+    clc_stages
+        CLC answers at a time.
+    """
+
+    scheduler: Literal["clc", "static"] = "clc"
+    raster: Literal["m", "n"] = "m"
+    clc_stages: int = 2
+
+
+@dataclass(frozen=True)
+class Epilogue:
+    """D = activation(beta * C + (alpha * acc + bias)), and the form of D.
+
+    Parameters
+    ----------
     d_format
         Output elements; ``"nvfp4"`` adds block scales SFD.
     sfd_format, norm_constant
@@ -40,15 +92,26 @@ class GemmConfig:
         an argument of the launch.
     bias
         Whether a float32 vector of length N is added.
-    scheduler
-        ``"clc"`` or ``"static"``.
-    raster
-        Which dimension of the tile grid runs fastest.
-    stages
-        Mainloop stages; None takes as many as fit.
-    scale_buffers
-        Sets of scale columns in TMEM. 2 stays inside the PTX text; 1 is what CUTLASS
-        does and needs ``ordering="shipped"``.
+    activation
+        ``"relu"``, ``"gelu"``, ``"silu"`` or None.
+    c_stages, d_stages
+        Subtiles of C and of D in shared memory.
+    """
+
+    d_format: Format = "f32"
+    sfd_format: ScaleFormat = ScaleFormat.UE4M3
+    norm_constant: float = 1.0
+    c_format: Literal["f32", "bf16", "f16"] | None = None
+    beta: float = 0.0
+    bias: bool = False
+    activation: str | None = None
+    c_stages: int = 2
+    d_stages: int = 2
+
+
+@dataclass(frozen=True)
+class GemmConfig:
+    """What is compiled into the kernel.
 
     Notes
     -----
@@ -56,22 +119,54 @@ class GemmConfig:
     what follows from it.
     """
 
-    tile_n: int = 128
-    d_format: Format = "f32"
-    sfd_format: ScaleFormat = ScaleFormat.UE4M3
-    norm_constant: float = 1.0
-    c_format: Literal["f32", "bf16", "f16"] | None = None
-    beta: float = 0.0
-    bias: bool = False
-    activation: Activation | None = None
-    scheduler: Literal["clc", "static"] = "clc"
-    raster: Literal["m", "n"] = "m"
-    stages: int | None = None
-    c_stages: int = 2
-    d_stages: int = 2
-    accumulator_stages: int = 2
-    clc_stages: int = 2
-    scale_buffers: int = 2
+    tile: Tile = Tile()
+    mainloop: Mainloop = Mainloop()
+    tiles: TileOrder = TileOrder()
+    epilogue: Epilogue = Epilogue()
+
+    @classmethod
+    def nvfp4(cls, **asked: Any) -> GemmConfig:
+        """Return the default with some fields changed, each by its own name.
+
+        ``GemmConfig.nvfp4(tile_n=64, d_format="bf16")``; the names are those of the
+        parts, with `Tile`'s as ``tile_n``.
+
+        Raises
+        ------
+        InputError
+            No part has such a field.
+        """
+        return cls().replace(**asked)
+
+    def replace(self, **asked: Any) -> GemmConfig:
+        """Return a copy with some fields changed, each by its own name.
+
+        Raises
+        ------
+        InputError
+            No part has such a field.
+        """
+        changed: dict[str, dict[str, Any]] = {}
+        for name, value in asked.items():
+            if name not in FIELDS:
+                known = ", ".join(sorted(FIELDS))
+                raise InputError(f"{name!r:.60}: no such field; names are {known}")
+            part, field = FIELDS[name]
+            changed.setdefault(part, {})[field] = value
+        parts = {
+            part: replace(getattr(self, part), **values)
+            for part, values in changed.items()
+        }
+        return replace(self, **parts)
+
+    def asked(self, name: str) -> Any:
+        """Return a field by its own name."""
+        part, field = FIELDS[name]
+        return getattr(getattr(self, part), field)
+
+    def all_asked(self) -> dict[str, Any]:
+        """Return every field by its own name."""
+        return {name: self.asked(name) for name in FIELDS}
 
     @classmethod
     def example_72b(cls, **changes: Any) -> GemmConfig:
@@ -91,4 +186,12 @@ class GemmConfig:
             "c_format": "f32",
             "c_stages": 4,
         }
-        return cls(**settings | changes)
+        return cls.nvfp4(**settings | changes)
+
+
+FIELDS: dict[str, tuple[str, str]] = {
+    f"tile_{field.name}" if part.name == "tile" else field.name: (part.name, field.name)
+    for part in fields(GemmConfig)
+    for field in fields(getattr(GemmConfig(), part.name))
+}
+"""Part and field, by the name under which a field is asked for and reported."""

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from fp4ref.gemm.config import SF_VEC_SIZE, SUBTILE_N, TILE_K, TILE_M
 from fp4ref.gemm.params import GemmParams
 from fp4ref.gemm.plan import Plan
-from fp4ref.gemm.plan.values import subtile_swizzle
+from fp4ref.gemm.plan.epilogue_values import subtile_swizzle
 from fp4ref.gemm.tile_grid import TileGrid, WorkTile
 from fp4ref.hardware.tensor_map import DataType, TensorMap
 from fp4ref.layout import Layout, SwizzleMode, local_tile, sf_nbytes, sf_offset
@@ -46,7 +46,7 @@ def gemm_params(
     """
     batches, m, n, k = shape
     config = plan.config
-    has_c = config.c_format is not None
+    has_c = config.epilogue.c_format is not None
     return GemmParams(
         m=m,
         n=n,
@@ -55,7 +55,7 @@ def gemm_params(
         scale_format=scale_format,
         alpha=alpha,
         a=operand_map(at["A"], m, k, batches, TILE_M),
-        b=operand_map(at["B"], n, k, batches, config.tile_n),
+        b=operand_map(at["B"], n, k, batches, config.tile.n),
         sfa=scale_map(at["SFA"], m, k, batches, 1),
         sfb=scale_map(at["SFB"], n, k, batches, plan.sf_rows_b // TILE_M),
         c=output_map(at["C"], m, n, batches, plan.c_type) if has_c else None,

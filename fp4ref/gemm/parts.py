@@ -100,9 +100,11 @@ class Parts:
 def parts(plan: Plan) -> Parts:
     """Choose the pieces of a plan."""
     config, asks_clc = plan.config, plan.ring("clc").used
-    output: Output = Convert(config.d_format)
-    if config.d_format in BLOCKS:
-        output = BlockScaleFactorRowStore(config.sfd_format, config.norm_constant)
+    output: Output = Convert(config.epilogue.d_format)
+    if config.epilogue.d_format in BLOCKS:
+        output = BlockScaleFactorRowStore(
+            config.epilogue.sfd_format, config.epilogue.norm_constant
+        )
     return Parts(
         tile_scheduler=ClcTileScheduler if asks_clc else StaticTileScheduler,
         throttle=ClcThrottle if asks_clc else NoThrottle,

@@ -61,7 +61,7 @@ class GemmProblem:
     a, b
         NVFP4 operands (M, K) and (N, K), or with a leading batch dimension L.
     c
-        (M, N) or (L, M, N) in `config.c_format` bits, or None.
+        (M, N) or (L, M, N) in `config.epilogue.c_format` bits, or None.
     bias
         (N,) float32, or None.
     alpha
@@ -90,7 +90,7 @@ class GemmProblem:
         d_pitch = pitch_elements(n, self.plan.d_type)
         self._d_nbytes = batches * m * d_pitch * self.plan.d_type.bits // 8
         self._sfd_nbytes = 0
-        if config.d_format == "nvfp4":
+        if config.epilogue.d_format == "nvfp4":
             self._sfd_nbytes = batches * sf_nbytes(m, -(-n // SF_VEC_SIZE))
         self.params = gemm_params(
             self.plan,
@@ -115,10 +115,10 @@ class GemmProblem:
             "SFA": gmem.upload("SFA", a.swizzled_scales().data),
             "SFB": gmem.upload("SFB", b.swizzled_scales().data),
         }
-        if config.c_format is not None:
+        if config.epilogue.c_format is not None:
             at["C"] = gmem.upload("C", _padded_c(c, self.shape, self.plan))
         elif c is not None:
-            raise InputError("c is given, but config.c_format is None; set it")
+            raise InputError("c is given, but config.epilogue.c_format is None; set it")
         at["D"] = gmem.allocate("D", self._d_nbytes)
         if self._sfd_nbytes:
             at["SFD"] = gmem.allocate("SFD", self._sfd_nbytes)
@@ -159,12 +159,12 @@ class GemmProblem:
         only = None
         if tiles is not None:
             only = [self._ctaid(tile) for tile in tiles]
-            if config.scheduler == "static":
+            if config.tiles.scheduler == "static":
                 raise InputError(
                     "some tiles only: the static scheduler walks the whole grid; use "
                     "scheduler='clc'"
                 )
-        if config.scheduler == "static":
+        if config.tiles.scheduler == "static":
             return (min(len(self.machine.sms), grid.count), 1, 1), only
         return grid.dims, only
 
@@ -193,7 +193,7 @@ class GemmProblem:
         written = gmem.written[start : start + self._d_nbytes]
         shape = (batches, m, -1)
         d: NDArray[Any]
-        stored = element(config.d_format)
+        stored = element(config.epilogue.d_format)
         if stored.bits == 4:
             d = unpack_e2m1(raw).reshape(shape)
             mask = np.repeat(written, 2).reshape(shape)
@@ -270,16 +270,18 @@ def _padded_c(
 ) -> NDArray[Any]:
     """Return C with a padded row pitch; zeros when the kernel never reads it."""
     config, (batches, m, n) = plan.config, shape
-    dtype = element(config.c_format or "f32").host_dtype
+    dtype = element(config.epilogue.c_format or "f32").host_dtype
     padded = np.zeros((batches, m, pitch_elements(n, plan.c_type)), dtype)
     if c is None:
         if plan.loads_c:
-            raise InputError(f"beta={config.beta} needs c; pass c= of shape {(m, n)}")
+            raise InputError(
+                f"beta={config.epilogue.beta} needs c; pass c= of shape {(m, n)}"
+            )
         return padded
     if c.dtype != dtype or c.shape not in ((m, n), (batches, m, n)):
         raise InputError(
             f"c is {c.dtype} {c.shape}; give {dtype} {(m, n)} (c_format "
-            f"{config.c_format!r}; bf16 as its uint16 bits)"
+            f"{config.epilogue.c_format!r}; bf16 as its uint16 bits)"
         )
     padded[..., :n] = c
     return padded
@@ -289,10 +291,10 @@ def _checked_bias(
     bias: NDArray[np.float32] | None, n: int, config: GemmConfig
 ) -> NDArray[np.float32] | None:
     """Return the bias that the kernel adds; None if it adds none."""
-    if bias is None and not config.bias:
+    if bias is None and not config.epilogue.bias:
         return None
-    if bias is None or not config.bias:
-        raise InputError("pass bias= and set config.bias, or neither")
+    if bias is None or not config.epilogue.bias:
+        raise InputError("pass bias= and set config.epilogue.bias, or neither")
     if bias.shape != (n,) or bias.dtype != np.float32:
         raise InputError(f"bias is {bias.dtype} {bias.shape}; give float32 ({n},)")
     return bias

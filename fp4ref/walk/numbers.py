@@ -346,9 +346,9 @@ def make_config(output: str, example: str | None = None) -> GemmConfig:
     """
     outputs = {
         "f32": GemmConfig(),
-        "bf16": GemmConfig(d_format="bf16"),
-        "f16": GemmConfig(d_format="f16"),
-        "nvfp4": GemmConfig(d_format="nvfp4", sfd_format=ScaleFormat.UE4M3),
+        "bf16": GemmConfig.nvfp4(d_format="bf16"),
+        "f16": GemmConfig.nvfp4(d_format="f16"),
+        "nvfp4": GemmConfig.nvfp4(d_format="nvfp4", sfd_format=ScaleFormat.UE4M3),
     }
     if example == "72b":
         return GemmConfig.example_72b()

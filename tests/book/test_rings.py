@@ -44,7 +44,7 @@ def test_each_arrow_says_how_many_arrive_and_with_which_bytes() -> None:
 
 
 def test_a_ring_that_is_not_used_is_not_drawn() -> None:
-    names = {ring.name for ring in rings.drawn(GemmConfig(scheduler="static"))}
+    names = {ring.name for ring in rings.drawn(GemmConfig.nvfp4(scheduler="static"))}
     assert names == {"mainloop", "accumulator"}
 
 

@@ -19,7 +19,7 @@ def asked(*words: str) -> tuple[int, str]:
 def test_every_value_and_ring_is_printed_with_its_reason() -> None:
     status, text = asked("tile_n=64", "d_format=bf16")
     assert status == 0
-    p = plan(GemmConfig(tile_n=64, d_format="bf16"))
+    p = plan(GemmConfig.nvfp4(tile_n=64, d_format="bf16"))
     words = " ".join(text.split())
     assert f"most_stages {p.most_stages}" in words
     assert all(name in text for name in ("stage_tx_bytes", "mainloop", "throttle"))

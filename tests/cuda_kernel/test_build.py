@@ -71,7 +71,7 @@ def test_any_alpha_is_packaged() -> None:
 @pytest.mark.usefixtures("without_nvrtc")
 def test_other_configurations_ask_for_nvrtc() -> None:
     with pytest.raises(InputError, match=r"only for f32, bf16, f16.*fp4ref\[cuda\]"):
-        kernel_code(GemmConfig(tile_n=64))
+        kernel_code(GemmConfig.nvfp4(tile_n=64))
 
 
 @needs_nvrtc
@@ -113,7 +113,7 @@ def test_no_spills_and_few_registers_and_instructions(name: str) -> None:
 @pytest.mark.parametrize("tile_n", [64, 128])
 def test_what_is_mandatory_follows_the_plan(tile_n: int) -> None:
     """Each K block of 64 has an MMA and a copy of SFA and of SFB, each of 128 rows."""
-    needed = mandatory(plan(GemmConfig(tile_n=tile_n)))
+    needed = mandatory(plan(GemmConfig.nvfp4(tile_n=tile_n)))
     assert needed == {"UTCCP": 8, "UTCOMMA": 4, "UTCBAR": 1}
 
 

@@ -133,7 +133,7 @@ CHANGES = [
 @pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.name)
 def test_compare_locates(change: Change, monkeypatch: pytest.MonkeyPatch) -> None:
     case = Case(130, 150, 512, config=change.config)
-    config = GemmConfig(**change.config)
+    config = GemmConfig.nvfp4(**change.config)
     path, root = f"kernel/{change.file}", kernel_root()
     text = (root / path).read_text()
     assert text.count(change.old) == 1

@@ -23,7 +23,7 @@ from fp4ref.layout import SwizzleMode
 CONFIGS = [
     fp4ref.GemmConfig(),
     fp4ref.GemmConfig.example_72b(),
-    fp4ref.GemmConfig(c_format="bf16", beta=0.5, bias=True, scheduler="static"),
+    fp4ref.GemmConfig.nvfp4(c_format="bf16", beta=0.5, bias=True, scheduler="static"),
 ]
 
 
@@ -32,8 +32,8 @@ def problem(config: fp4ref.GemmConfig) -> GemmProblem:
     a, b = (
         fp4ref.quantize(rng.standard_normal((n, 96), np.float32)) for n in (150, 40)
     )
-    c = None if config.beta == 0 else np.zeros((150, 40), np.uint16)
-    bias = np.ones(40, np.float32) if config.bias else None
+    c = None if config.epilogue.beta == 0 else np.zeros((150, 40), np.uint16)
+    bias = np.ones(40, np.float32) if config.epilogue.bias else None
     return GemmProblem(Machine(3), a, b, c, bias, config)
 
 

@@ -43,7 +43,7 @@ ADDED = {
 
 def problem() -> GemmProblem:
     q = fp4ref.quantize(np.ones((3, 32), np.float32))
-    config = GemmConfig(d_format="nvfp4", bias=True)
+    config = GemmConfig.nvfp4(d_format="nvfp4", bias=True)
     bias = np.ones(3, np.float32)
     return GemmProblem(Machine(1), q, q, None, bias, config)
 

@@ -43,8 +43,8 @@ def run(
 ) -> fp4ref.Run:
     """Run the problem of this file, with some things replaced."""
     pair = wide_pair(0, M, N, K)
-    config = GemmConfig(**SETTINGS | settings)
-    needs_c = config.c_format is not None
+    config = GemmConfig.nvfp4(**SETTINGS | settings)
+    needs_c = config.epilogue.c_format is not None
     return fp4ref.run(
         a or pair[0],
         b or pair[1],
@@ -194,7 +194,7 @@ def test_a_scale_of_d_in_the_second_batch_is_named_by_its_batch() -> None:
     bias = np.zeros(90, np.float32)
 
     def batched() -> fp4ref.Run:
-        config = GemmConfig(d_format="nvfp4", bias=True)
+        config = GemmConfig.nvfp4(d_format="nvfp4", bias=True)
         return fp4ref.run(a, b, bias=bias, config=config)
 
     one, other = batched(), batched()

@@ -27,7 +27,7 @@ def test_every_element_equals_exact_rationals(
 ) -> None:
     m, n = 5, 6
     a, b = wide_pair(rotating_seed, m, n, 128)
-    config = GemmConfig(
+    config = GemmConfig.nvfp4(
         d_format=d_format,
         c_format=c_format,
         activation=activation,
@@ -43,7 +43,7 @@ def test_every_element_equals_exact_rationals(
             int(acc[i, j]),
             bits(0.0123),
             0 if c is None else bits(float(c[i, j])),
-            bits(config.beta),
+            bits(config.epilogue.beta),
             None if bias is None else bits(float(bias[j])),
             activation == "relu",
         )
@@ -58,7 +58,9 @@ def test_blocks_of_nvfp4_equal_exact_rationals(
     sfd_format: ScaleFormat, n: int, rotating_seed: int
 ) -> None:
     a, b = wide_pair(rotating_seed, 4, n, 64)
-    config = GemmConfig(d_format="nvfp4", sfd_format=sfd_format, norm_constant=0.7)
+    config = GemmConfig.nvfp4(
+        d_format="nvfp4", sfd_format=sfd_format, norm_constant=0.7
+    )
     result = expected(a, b, config=config)
     assert result.sfd is not None
     assert result.d.shape == (4, n)

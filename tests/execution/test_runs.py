@@ -107,65 +107,70 @@ BAD: list[tuple[str, Callable[[], Any], str]] = [
     (
         "C without a format",
         lambda: fp4ref.run(A, B, C),
-        "config.c_format is None; set it",
+        "config.epilogue.c_format is None; set it",
     ),
     (
         "beta without C",
-        lambda: fp4ref.run(A, B, config=GemmConfig(**WITH_C)),
+        lambda: fp4ref.run(A, B, config=GemmConfig.nvfp4(**WITH_C)),
         "beta=1.0 needs c; pass c= of shape (4, 5)",
     ),
     (
         "C transposed",
-        lambda: fp4ref.run(A, B, C.T, config=GemmConfig(**WITH_C)),
+        lambda: fp4ref.run(A, B, C.T, config=GemmConfig.nvfp4(**WITH_C)),
         "c is float32 (5, 4); give float32 (4, 5)",
     ),
     (
         "C in float64",
-        lambda: fp4ref.run(A, B, C.astype(np.float64), config=GemmConfig(**WITH_C)),
+        lambda: fp4ref.run(
+            A, B, C.astype(np.float64), config=GemmConfig.nvfp4(**WITH_C)
+        ),
         "c is float64 (4, 5); give float32 (4, 5)",
     ),
     (
         "C as a list",
-        lambda: fp4ref.run(A, B, C.tolist(), config=GemmConfig(**WITH_C)),
+        lambda: fp4ref.run(A, B, C.tolist(), config=GemmConfig.nvfp4(**WITH_C)),
         "c is a list; need an ndarray",
     ),
     (
         "C in the other 16 bits",
         lambda: fp4ref.run(
-            A, B, C.astype(np.float16), config=GemmConfig(c_format="bf16", beta=1.0)
+            A,
+            B,
+            C.astype(np.float16),
+            config=GemmConfig.nvfp4(c_format="bf16", beta=1.0),
         ),
         "c is float16 (4, 5); give uint16",
     ),
     (
         "C with the bytes turned round",
-        lambda: fp4ref.run(A, B, C.astype(">f4"), config=GemmConfig(**WITH_C)),
+        lambda: fp4ref.run(A, B, C.astype(">f4"), config=GemmConfig.nvfp4(**WITH_C)),
         "c is >f4",
     ),
     (
         "bias alone",
         lambda: fp4ref.run(A, B, bias=np.zeros(5, np.float32)),
-        "pass bias= and set config.bias, or neither",
+        "pass bias= and set config.epilogue.bias, or neither",
     ),
     (
-        "config.bias alone",
-        lambda: fp4ref.run(A, B, config=GemmConfig(bias=True)),
+        "config.epilogue.bias alone",
+        lambda: fp4ref.run(A, B, config=GemmConfig.nvfp4(bias=True)),
         "neither",
     ),
     (
         "a short bias",
         lambda: fp4ref.run(
-            A, B, bias=np.zeros(4, np.float32), config=GemmConfig(bias=True)
+            A, B, bias=np.zeros(4, np.float32), config=GemmConfig.nvfp4(bias=True)
         ),
         "bias is float32 (4,); give float32 (5,)",
     ),
     (
         "bias in float64",
-        lambda: fp4ref.run(A, B, bias=np.zeros(5), config=GemmConfig(bias=True)),
+        lambda: fp4ref.run(A, B, bias=np.zeros(5), config=GemmConfig.nvfp4(bias=True)),
         "bias is float64 (5,); give float32 (5,)",
     ),
     (
         "bias as a list",
-        lambda: fp4ref.run(A, B, bias=[0.0] * 5, config=GemmConfig(bias=True)),
+        lambda: fp4ref.run(A, B, bias=[0.0] * 5, config=GemmConfig.nvfp4(bias=True)),
         "bias is a list; need an ndarray",
     ),
     *(
@@ -189,7 +194,9 @@ BAD: list[tuple[str, Callable[[], Any], str]] = [
     ("tiles is a number", lambda: fp4ref.run(A, B, tiles=3), "a list of (m, n)"),
     (
         "tiles of a static schedule",
-        lambda: fp4ref.run(A, B, tiles=[(0, 0)], config=GemmConfig(scheduler="static")),
+        lambda: fp4ref.run(
+            A, B, tiles=[(0, 0)], config=GemmConfig.nvfp4(scheduler="static")
+        ),
         "use scheduler='clc'",
     ),
     (
@@ -225,13 +232,13 @@ def test_bad_input_is_refused_in_words(call: Callable[[], Any], rule: str) -> No
 
 def test_a_bad_configuration_is_bad_input() -> None:
     with pytest.raises(ConfigError):
-        fp4ref.run(A, B, config=GemmConfig(stages=20))
+        fp4ref.run(A, B, config=GemmConfig.nvfp4(stages=20))
 
 
 def test_one_scale_buffer_breaks_the_rules_of_the_text() -> None:
     """PTX orders no copy after an earlier MMA; compiled kernels rely on it."""
     a, b = wide_pair(0, 8, 8, 1024)
-    config = GemmConfig(scale_buffers=1)
+    config = GemmConfig.nvfp4(scale_buffers=1)
     with pytest.raises(ReadWhileInFlight, match=r"tcgen05\.cp"):
         fp4ref.run(a, b, config=config, schedule="late")
     shipped = fp4ref.run(a, b, config=config, schedule="late", ordering="shipped")
@@ -246,7 +253,7 @@ def test_the_types_of_d_are_those_of_the_format() -> None:
         "f16": np.float16,
         "nvfp4": np.uint8,
     }.items():
-        run = fp4ref.run(a, b, config=GemmConfig(d_format=d_format), trace=False)
+        run = fp4ref.run(a, b, config=GemmConfig.nvfp4(d_format=d_format), trace=False)
         assert run.d.dtype == dtype
         assert run.d.shape == run.written.shape == (8, 24)
         assert (run.sfd is not None) == (d_format == "nvfp4")
@@ -256,7 +263,7 @@ def test_the_types_of_d_are_those_of_the_format() -> None:
 
 def test_a_batch_of_one_keeps_its_dimension() -> None:
     a, b = wide_pair(0, 4, 20, 32, 1)
-    run = fp4ref.run(a, b, config=GemmConfig(d_format="nvfp4"), trace=False)
+    run = fp4ref.run(a, b, config=GemmConfig.nvfp4(d_format="nvfp4"), trace=False)
     assert run.d.shape == run.written.shape == (1, 4, 20)
     assert run.sfd is not None
     assert run.sfd.shape == (1, 4, 2)
@@ -266,7 +273,7 @@ def test_a_batch_of_one_keeps_its_dimension() -> None:
 def test_one_c_serves_every_batch(c_format: Any) -> None:
     a, b = wide_pair(0, 30, 20, 64, 2)
     c = wide_c(1, (30, 20), c_format)
-    config = GemmConfig(c_format=c_format, beta=2.0)
+    config = GemmConfig.nvfp4(c_format=c_format, beta=2.0)
     shared = fp4ref.run(a, b, c, config=config, trace=False)
     apart = fp4ref.run(a, b, np.stack([c, c]), config=config, trace=False)
     assert_bits_equal(shared.d, apart.d)
@@ -275,7 +282,7 @@ def test_one_c_serves_every_batch(c_format: Any) -> None:
 def test_bf16_c_may_come_as_bits() -> None:
     a, b = wide_pair(0, 30, 20, 64)
     c = wide_c(1, (30, 20), "bf16")
-    config = GemmConfig(c_format="bf16", beta=2.0)
+    config = GemmConfig.nvfp4(c_format="bf16", beta=2.0)
     one = fp4ref.run(a, b, c, config=config, trace=False)
     other = fp4ref.run(a, b, c.view(np.uint16), config=config, trace=False)
     assert_bits_equal(one.d, other.d)
@@ -284,7 +291,7 @@ def test_bf16_c_may_come_as_bits() -> None:
 def test_a_c_that_lies_column_by_column_is_read_right() -> None:
     a, b = wide_pair(0, 30, 20, 64)
     c = wide_c(1, (30, 20), "f32")
-    config = GemmConfig(c_format="f32", beta=2.0)
+    config = GemmConfig.nvfp4(c_format="f32", beta=2.0)
     one = fp4ref.run(a, b, c, config=config, trace=False)
     other = fp4ref.run(a, b, np.asfortranarray(c), config=config, trace=False)
     assert_bits_equal(one.d, other.d)
@@ -352,7 +359,7 @@ def test_the_counts_are_those_of_the_loops() -> None:
 
 def test_meta_says_what_ran() -> None:
     a, b = wide_pair(0, 30, 20, 64, scale_format=UE8M0)
-    config = GemmConfig(d_format="nvfp4", scheduler="static", stages=3)
+    config = GemmConfig.nvfp4(d_format="nvfp4", scheduler="static", stages=3)
     run = fp4ref.run(a, b, alpha=0.5, config=config, schedule=9, sms=3)
     assert run.trace is not None
     assert run.trace.meta == run.meta
@@ -368,7 +375,7 @@ def test_beta_zero_does_not_read_c() -> None:
     """An Inf in C times 0 would be NaN."""
     a, b = wide_pair(0, 30, 20, 64, specials=False)
     c = np.full((30, 20), np.inf, np.float32)
-    run = fp4ref.run(a, b, c, config=GemmConfig(c_format="f32"), trace=True)
+    run = fp4ref.run(a, b, c, config=GemmConfig.nvfp4(c_format="f32"), trace=True)
     assert_bits_equal(run.d, fp4ref.matmul(a, b))
     assert run.trace is not None
     assert not any(
@@ -405,14 +412,16 @@ def test_a_bias_is_added_to_columns() -> None:
     a, b = wide_pair(0, 6, 40, 64, specials=False)
     bias = wide_bias(4, 40)
     zero = BlockScaled(a.codes & 8, a.scales)
-    run = fp4ref.run(zero, b, bias=bias, config=GemmConfig(bias=True), trace=False)
+    run = fp4ref.run(
+        zero, b, bias=bias, config=GemmConfig.nvfp4(bias=True), trace=False
+    )
     assert_bits_equal(run.d, np.tile(bias, (6, 1)))
 
 
 def test_a_shipped_run_lists_what_it_relied_on() -> None:
     rng = np.random.default_rng(1)
     q = fp4ref.quantize(rng.standard_normal((128, 1024)).astype(np.float32))
-    config = fp4ref.GemmConfig(scale_buffers=1)
+    config = fp4ref.GemmConfig.nvfp4(scale_buffers=1)
     shipped = fp4ref.run(q, q, config=config, ordering="shipped", schedule="late")
     assert shipped.advisories
     assert not fp4ref.run(q, q).advisories

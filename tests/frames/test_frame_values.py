@@ -195,13 +195,13 @@ def test_a_constructed_frame_shows_the_real_values(id: str) -> None:
 
 
 def test_values_follow_the_configuration() -> None:
-    bf16 = GemmConfig(d_format="bf16")
+    bf16 = GemmConfig.nvfp4(d_format="bf16")
     assert show("1.1", bf16)["stages"] == 5
-    assert show("1.9", GemmConfig(accumulator_stages=1))["stages"] == 1
+    assert show("1.9", GemmConfig.nvfp4(accumulator_stages=1))["stages"] == 1
     assert show("2.1", bf16, 300, 129, 96)["grid"] == [3, 2, 1]
     assert show("3.3", bf16, 300, 129, 96)["A"] == [128, 256, 3, 1, 1]
     assert show("5.1", bf16, 300, 129, 96)["tile"] == [2, 0, 0]
-    narrow = GemmConfig(tile_n=64)
+    narrow = GemmConfig.nvfp4(tile_n=64)
     assert show("6.3", narrow) == {
         "applies": True,
         "tile_n": 64,
@@ -209,7 +209,7 @@ def test_values_follow_the_configuration() -> None:
     }
     assert show("1.1", narrow)["stage_tx_bytes"] == 28672
     assert show("6.2", narrow)["idesc"] == 0x08100480
-    assert show("4.4", GemmConfig(scale_buffers=1))["end"] == 0x120
+    assert show("4.4", GemmConfig.nvfp4(scale_buffers=1))["end"] == 0x120
 
 
 def test_the_shown_coordinates_are_those_of_the_run(trace: Trace) -> None:

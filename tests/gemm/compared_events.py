@@ -149,7 +149,7 @@ def operand(rows: int, k: int, batches: int, ue8m0: bool, seed: int) -> Any:
 
 def run(g: Gemm, schedule: str | int, sms: int = 2, **changes: Any) -> Trace:
     """Run the emulated kernel that `g` describes."""
-    config = GemmConfig(
+    config = GemmConfig.nvfp4(
         tile_n=g.tile_n,
         d_format=g.d,
         c_format=g.c,

@@ -135,8 +135,8 @@ class Predictor:
         pair = self._operands_of(tile)
         which = 0 if flip.where == "SFA" else 1
         if which == 1:
-            row -= tile[1] * self.config.tile_n % 128
-            if not 0 <= row < self.config.tile_n:
+            row -= tile[1] * self.config.tile.n % 128
+            if not 0 <= row < self.config.tile.n:
                 return self._with_tile(tile, self._multiply(pair))
         pair[which][1][row, column] ^= 1 << flip.bit
         return self._with_tile(tile, self._multiply(pair))
@@ -146,7 +146,7 @@ class Predictor:
     def _accumulator(self, flip: Flip, sm: int, since: int) -> Prediction:
         lane, byte = divmod(flip.address, LANE)
         column, bit = byte // 4, 8 * (byte % 4) + flip.bit
-        inside = column % self.config.tile_n
+        inside = column % self.config.tile.n
         for e in self.reference.uses(flip.space, flip.address, since):
             if e.operation == "tcgen05.mma":
                 if not e.operands["enable_input_d"]:
@@ -205,7 +205,7 @@ class Predictor:
             tile = self.reference.tiles[sm][tile_number]
             row, column, low_bit = self._element_of_stage("C", flip)
             row += 128 * tile[0]
-            column += self.config.tile_n * tile[1] + 32 * subtile
+            column += self.config.tile.n * tile[1] + 32 * subtile
             if row >= self.problem.setting.m or column >= self.problem.setting.n:
                 return self._with(self.problem.accumulators)
             c = self.problem.c.copy()
@@ -222,7 +222,9 @@ class Predictor:
             lambda e: (
                 e.agent == warp
                 and e.operation == "ld.shared"
-                and 0 <= e.operands["address"] - start < self.config.c_stages * nbytes
+                and 0
+                <= e.operands["address"] - start
+                < self.config.epilogue.c_stages * nbytes
             ),
         )
 
@@ -235,7 +237,7 @@ class Predictor:
             row, column = row + m0, column + n0
             d = self.reference.d.copy()
             bit = low_bit + flip.bit
-            if self.config.d_format == "nvfp4":
+            if self.config.epilogue.d_format == "nvfp4":
                 column, bit = column + bit // 4, bit % 4
             if row < d.shape[0] and column < d.shape[1]:
                 d[row, column] ^= d.dtype.type(1 << bit)

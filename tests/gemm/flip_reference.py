@@ -126,16 +126,20 @@ class BoundProblem:
 
     def __init__(self, setting: Setting) -> None:
         self.setting = setting
-        self.config = GemmConfig(**setting.config)
+        self.config = GemmConfig.nvfp4(**setting.config)
         self.a = _operand(setting.m, setting)
         self.b = _operand(setting.n, setting)
         shape = (setting.m, setting.n)
         config = self.config
-        self.c = wide_c(3, shape, config.c_format) if config.c_format else None
-        self.bias = wide_bias(3, setting.n) if config.bias else None
+        self.c = (
+            wide_c(3, shape, config.epilogue.c_format)
+            if config.epilogue.c_format
+            else None
+        )
+        self.bias = wide_bias(3, setting.n) if config.epilogue.bias else None
         self.padded = [
             _padded(self.a, 128),
-            _padded(self.b, max(128, config.tile_n)),
+            _padded(self.b, max(128, config.tile.n)),
         ]
         self.k_blocks = self.padded[0][0].shape[1] // 64
 
@@ -147,7 +151,7 @@ class BoundProblem:
             self.setting.sms, make_schedule(self.setting.schedule), "ptx", recorder
         )
         c = None if self.c is None else self.c
-        if c is not None and self.config.c_format == "bf16":
+        if c is not None and self.config.epilogue.c_format == "bf16":
             c = c.view(np.uint16)
         problem = GemmProblem(machine, self.a, self.b, c, self.bias, self.config)
         machine.on_step.append(watch)
@@ -176,7 +180,7 @@ class BoundProblem:
 
     def rows(self, operand: int, tile: Tile) -> slice:
         """Rows of A (0) or B (1) that a tile uses."""
-        size = (128, self.config.tile_n)[operand]
+        size = (128, self.config.tile.n)[operand]
         return slice(tile[operand] * size, tile[operand] * size + size)
 
     def finish(
@@ -193,18 +197,20 @@ class BoundProblem:
             z = add_f32(z, np.float32(0))
         else:
             source = self.c.astype(np.float32) if c is None else c
-            z = fma_f32(np.float32(config.beta), source, z)
-        if config.activation == "relu":
+            z = fma_f32(np.float32(config.epilogue.beta), source, z)
+        if config.epilogue.activation == "relu":
             z = relu(z)
-        if config.d_format == "f32":
+        if config.epilogue.d_format == "f32":
             return raw(z), None
-        if config.d_format == "bf16":
+        if config.epilogue.d_format == "bf16":
             return raw(encode_bf16(z)), None
-        if config.d_format == "f16":
+        if config.epilogue.d_format == "f16":
             return raw(encode_f16(z)), None
         z = np.pad(z, ((0, 0), (0, -n % 16)))
         codes, scales = quantize_blocks(
-            z, norm=config.norm_constant, scale_format=config.sfd_format
+            z,
+            norm=config.epilogue.norm_constant,
+            scale_format=config.epilogue.sfd_format,
         )
         return codes[:, :n], _atoms(scales)
 

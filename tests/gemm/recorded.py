@@ -83,7 +83,7 @@ class Case:
             schedule=self.schedule,
             sms=self.sms,
             # One buffer of scales is copied over while the MMA may still read it.
-            ordering="shipped" if config.scale_buffers == 1 else "ptx",
+            ordering="shipped" if config.mainloop.scale_buffers == 1 else "ptx",
         )
 
 

@@ -80,8 +80,8 @@ def places(reference: Reference) -> dict[str, list[tuple[str, int, int]]]:
     smem, tmem, size = plan(config).smem, plan(config).tmem, LANE // 4
     ends = sorted(
         [
-            (smem.d_subtile, config.d_stages * plan(config).d_subtile_nbytes),
-            (smem.c_subtile, config.c_stages * plan(config).c_subtile_nbytes),
+            (smem.d_subtile, config.epilogue.d_stages * plan(config).d_subtile_nbytes),
+            (smem.c_subtile, config.epilogue.c_stages * plan(config).c_subtile_nbytes),
             (smem.a, plan(config).mainloop_stages * plan(config).a_nbytes),
             (smem.b, plan(config).mainloop_stages * plan(config).b_nbytes),
             (smem.sfa, plan(config).mainloop_stages * plan(config).sfa_nbytes),
@@ -99,21 +99,21 @@ def places(reference: Reference) -> dict[str, list[tuple[str, int, int]]]:
     parts = [(names[at], at, nbytes) for at, nbytes in ends if nbytes]
     rings = {
         "mainloop": (smem.mainloop_full, 16 * plan(config).mainloop_stages),
-        "accumulator": (smem.accumulator_full, 16 * config.accumulator_stages),
-        "clc": (smem.clc_full, 16 * config.clc_stages),
-        "throttle": (smem.throttle_full, 16 * config.clc_stages),
-        "c": (smem.c_full, 16 * config.c_stages),
+        "accumulator": (smem.accumulator_full, 16 * config.mainloop.accumulator_stages),
+        "clc": (smem.clc_full, 16 * config.tiles.clc_stages),
+        "throttle": (smem.throttle_full, 16 * config.tiles.clc_stages),
+        "c": (smem.c_full, 16 * config.epilogue.c_stages),
         "load_order": (smem.load_order, 8),
     }
     parts += [(f"barrier.{name}", at, n) for name, (at, n) in rings.items()]
     parts += [
-        ("response", smem.clc_response, 16 * config.clc_stages),
+        ("response", smem.clc_response, 16 * config.tiles.clc_stages),
         ("pointer", smem.tmem_pointer, 4),
         ("unused smem", smem.end, 232_448 - smem.end),
         ("unused smem", smem.tmem_pointer + 4, smem.d_subtile - smem.tmem_pointer - 4),
     ]
     columns = [
-        ("accumulator", 0, config.accumulator_stages * config.tile_n),
+        ("accumulator", 0, config.mainloop.accumulator_stages * config.tile.n),
         *(("tmem SFA", at, 16) for at in tmem.sfa),
         *(("tmem SFB", at, 4 * plan(config).sf_rows_b // 32) for at in tmem.sfb),
         ("unused tmem", tmem.end, size - tmem.end),
@@ -237,7 +237,7 @@ def test_a_thousand_flips_change_exactly_what_is_predicted(name: str) -> None:
     idle = {"unused smem", "unused tmem"}
     if reference.problem.c is None:
         idle |= {"barrier.c", "barrier.load_order"}
-    if reference.problem.config.scheduler == "static":
+    if reference.problem.config.tiles.scheduler == "static":
         idle |= {"barrier.clc", "barrier.throttle", "response"}
     if reference.setting.schedule == "eager":
         # Copy and MMA land in one machine step: no flip comes between them.

@@ -29,17 +29,24 @@ SMEM_NBYTES = 232_448
 def test_stage_counts_and_bytes_are_those_of_cutlass_builds(
     settings: dict[str, Any], stages: int, nbytes: int
 ) -> None:
-    config = GemmConfig(**settings)
+    config = GemmConfig.nvfp4(**settings)
     assert (plan(config).mainloop_stages, plan(config).smem.end) == (stages, nbytes)
 
 
 def test_example_72b_has_four_stages() -> None:
     config = GemmConfig.example_72b()
-    assert (plan(config).mainloop_stages, config.c_stages, config.d_stages) == (4, 4, 2)
-    assert (config.d_format, config.sfd_format) == ("nvfp4", ScaleFormat.UE8M0)
-    assert (config.norm_constant, config.beta) == (2.0, 0.0)
+    assert (
+        plan(config).mainloop_stages,
+        config.epilogue.c_stages,
+        config.epilogue.d_stages,
+    ) == (4, 4, 2)
+    assert (config.epilogue.d_format, config.epilogue.sfd_format) == (
+        "nvfp4",
+        ScaleFormat.UE8M0,
+    )
+    assert (config.epilogue.norm_constant, config.epilogue.beta) == (2.0, 0.0)
     # In CUTLASS D lies in C's memory, and an empty struct takes 1,024 bytes.
-    of_d = config.d_stages * plan(config).d_subtile_nbytes
+    of_d = config.epilogue.d_stages * plan(config).d_subtile_nbytes
     assert plan(config).smem.end == compiled("sm100_72b", "kernel_nbytes") + of_d - 1024
 
 
@@ -54,7 +61,7 @@ def test_changes_to_example_72b_are_taken() -> None:
 def test_a_stage_expects_the_bytes_that_cutlass_4_2_2_expects(
     tile_n: int, tx_bytes: int, stage_nbytes: int
 ) -> None:
-    planned = plan(GemmConfig(tile_n=tile_n))
+    planned = plan(GemmConfig.nvfp4(tile_n=tile_n))
     assert (planned.stage_tx_bytes, planned.stage_nbytes) == (tx_bytes, stage_nbytes)
 
 
@@ -75,7 +82,7 @@ def test_without_reuse_of_c_bf16_loses_a_stage_and_example_72b_none() -> None:
     assert (plan(example).epilogue_nbytes, plan(example).most_stages) == (69_632, 4)
     assert compiled("sm100_72b", "mainloop_stages") == 4
 
-    bf16 = GemmConfig(d_format="bf16", c_format="bf16", c_stages=4)
+    bf16 = GemmConfig.nvfp4(d_format="bf16", c_format="bf16", c_stages=4)
     assert epilogue_of_cutlass(8_192, 512) == 33_792
     assert (SMEM_NBYTES - 160 - 33_792) // (36_864 + 16) == 5
     assert (plan(bf16).epilogue_nbytes, plan(bf16).most_stages) == (49_152, 4)
@@ -83,7 +90,7 @@ def test_without_reuse_of_c_bf16_loses_a_stage_and_example_72b_none() -> None:
 
 def test_without_epilogue_memory_six_stages_are_the_ceiling() -> None:
     assert (SMEM_NBYTES - 160) // plan(GemmConfig()).stage_nbytes == 6
-    assert plan(GemmConfig(d_format="nvfp4", d_stages=1)).mainloop_stages == 6
+    assert plan(GemmConfig.nvfp4(d_format="nvfp4", d_stages=1)).mainloop_stages == 6
 
 
 EVERY_SETTING = [
@@ -104,26 +111,26 @@ def placed(config: GemmConfig) -> list[tuple[str, int, int]]:
     """Name, offset and bytes of every part of shared memory, by its contents."""
     planned = plan(config)
     stages, m = planned.mainloop_stages, planned.smem
-    c_bits = {None: 0, "f32": 32, "bf16": 16, "f16": 16}[config.c_format]
-    d_bits = {"f32": 32, "bf16": 16, "f16": 16, "nvfp4": 4}[config.d_format]
+    c_bits = {None: 0, "f32": 32, "bf16": 16, "f16": 16}[config.epilogue.c_format]
+    d_bits = {"f32": 32, "bf16": 16, "f16": 16, "nvfp4": 4}[config.epilogue.d_format]
     sizes = {
         "mainloop_full": 8 * stages,
         "mainloop_empty": 8 * stages,
-        "c_full": 8 * config.c_stages,
-        "c_empty": 8 * config.c_stages,
+        "c_full": 8 * config.epilogue.c_stages,
+        "c_empty": 8 * config.epilogue.c_stages,
         "load_order": 8,
-        "clc_full": 8 * config.clc_stages,
-        "clc_empty": 8 * config.clc_stages,
-        "accumulator_full": 8 * config.accumulator_stages,
-        "accumulator_empty": 8 * config.accumulator_stages,
-        "throttle_full": 8 * config.clc_stages,
-        "throttle_empty": 8 * config.clc_stages,
-        "clc_response": 16 * config.clc_stages,
+        "clc_full": 8 * config.tiles.clc_stages,
+        "clc_empty": 8 * config.tiles.clc_stages,
+        "accumulator_full": 8 * config.mainloop.accumulator_stages,
+        "accumulator_empty": 8 * config.mainloop.accumulator_stages,
+        "throttle_full": 8 * config.tiles.clc_stages,
+        "throttle_empty": 8 * config.tiles.clc_stages,
+        "clc_response": 16 * config.tiles.clc_stages,
         "tmem_pointer": 4,
-        "d_subtile": config.d_stages * 128 * 32 * d_bits // 8,
-        "c_subtile": config.c_stages * 128 * 32 * c_bits // 8,
+        "d_subtile": config.epilogue.d_stages * 128 * 32 * d_bits // 8,
+        "c_subtile": config.epilogue.c_stages * 128 * 32 * c_bits // 8,
         "a": stages * 128 * 128,
-        "b": stages * config.tile_n * 128,
+        "b": stages * config.tile.n * 128,
         "sfa": stages * 2048,
         "sfb": stages * 2048,
     }
@@ -135,7 +142,7 @@ def placed(config: GemmConfig) -> list[tuple[str, int, int]]:
 def test_parts_of_shared_memory_are_aligned_and_do_not_overlap(
     settings: dict[str, Any],
 ) -> None:
-    config = GemmConfig(**settings)
+    config = GemmConfig.nvfp4(**settings)
     parts = sorted((at, nbytes, name) for name, at, nbytes in placed(config) if nbytes)
     for (at, nbytes, name), (following, _, other) in itertools.pairwise(parts):
         assert at + nbytes <= following, (name, other)
@@ -156,17 +163,17 @@ def astuple_of(settings: dict[str, Any]) -> tuple[Any, ...]:
     "settings", EVERY_SETTING[::7], ids=lambda s: str(astuple_of(s))
 )
 def test_one_stage_more_than_the_most_is_refused(settings: dict[str, Any]) -> None:
-    most = plan(GemmConfig(**settings)).most_stages
-    assert plan(GemmConfig(**settings, stages=most)).mainloop_stages == most
+    most = plan(GemmConfig.nvfp4(**settings)).most_stages
+    assert plan(GemmConfig.nvfp4(**settings, stages=most)).mainloop_stages == most
     with pytest.raises(ConfigError, match=f"At most {most} stages fit"):
-        plan(GemmConfig(**settings, stages=most + 1))
+        plan(GemmConfig.nvfp4(**settings, stages=most + 1))
 
 
 def test_tmem_columns_are_those_of_cutlass_with_one_scale_buffer() -> None:
-    small = plan(GemmConfig(tile_n=64, scale_buffers=1)).tmem
+    small = plan(GemmConfig.nvfp4(tile_n=64, scale_buffers=1)).tmem
     assert small.accumulators == (0x000, 0x040)
     assert (small.sfa, small.sfb, small.end) == ((0x080,), (0x090,), 0x0A0)
-    large = plan(GemmConfig(scale_buffers=1)).tmem
+    large = plan(GemmConfig.nvfp4(scale_buffers=1)).tmem
     assert large.accumulators == (0x000, 0x080)
     assert (large.sfa, large.sfb, large.end) == ((0x100,), (0x110,), 0x120)
 
@@ -193,13 +200,13 @@ def test_the_descriptors_hold_the_fields_of_the_text() -> None:
 def test_the_instruction_descriptor_has_shape_and_types(
     tile_n: int, scale_format: ScaleFormat, idesc: int
 ) -> None:
-    assert plan(GemmConfig(tile_n=tile_n)).idesc(scale_format) == idesc
+    assert plan(GemmConfig.nvfp4(tile_n=tile_n)).idesc(scale_format) == idesc
 
 
 def test_the_clc_consumers_are_the_warps_that_read_answers() -> None:
     assert plan(GemmConfig()).clc_consumers == 224
-    assert plan(GemmConfig(c_format="f32")).clc_consumers == 224
-    assert plan(GemmConfig(c_format="f32", beta=1.0)).clc_consumers == 256
+    assert plan(GemmConfig.nvfp4(c_format="f32")).clc_consumers == 224
+    assert plan(GemmConfig.nvfp4(c_format="f32", beta=1.0)).clc_consumers == 256
 
 
 @pytest.mark.parametrize(
@@ -246,7 +253,7 @@ def test_what_does_not_fit_is_refused_with_the_rule(
     settings: dict[str, Any], rule: str
 ) -> None:
     with pytest.raises(ConfigError) as caught:
-        plan(GemmConfig(**settings))
+        plan(GemmConfig.nvfp4(**settings))
     assert rule in str(caught.value)
     assert isinstance(caught.value, InputError)
 
@@ -255,12 +262,12 @@ def test_what_does_not_fit_is_refused_with_the_rule(
 def test_a_count_beyond_any_memory_is_refused_in_words(field: str) -> None:
     for value, shown in ((10**20, "1" + "0" * 20), (10**5000, "(int, too long)")):
         with pytest.raises(ConfigError) as caught:
-            plan(GemmConfig(**{field: value}))
+            plan(GemmConfig.nvfp4(**{field: value}))
         assert str(caught.value) == f"{field}={shown}: far more than any memory holds"
 
 
 def test_every_field_is_kept_as_given() -> None:
-    config = GemmConfig(tile_n=64, stages=3, beta=0.5, c_format="f16")
+    config = GemmConfig.nvfp4(tile_n=64, stages=3, beta=0.5, c_format="f16")
     assert astuple(config)[0] == 64
-    assert (config.beta, plan(config).mainloop_stages) == (0.5, 3)
+    assert (config.epilogue.beta, plan(config).mainloop_stages) == (0.5, 3)
     assert plan(config).loads_c

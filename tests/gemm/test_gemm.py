@@ -192,7 +192,7 @@ def test_a_subset_of_tiles_leaves_the_rest_unwritten() -> None:
 
 def test_the_padding_of_sfd_is_zero() -> None:
     a, b = wide_pair(2, 130, 70, 64)
-    config = GemmConfig(d_format="nvfp4")
+    config = GemmConfig.nvfp4(d_format="nvfp4")
     machine = Machine(1)
     problem = GemmProblem(machine, a, b, None, None, config)
     problem.launch()
@@ -248,7 +248,7 @@ def test_every_row_of_b_gets_its_own_scale(tile_n: int) -> None:
     b_scales = np.repeat(0x38 + 8 * (np.arange(n) % 8), 4).reshape(n, 4)
     b = BlockScaled(np.full((n, 64), 2, np.uint8), b_scales.astype(np.uint8))
     a = BlockScaled(np.full((2, 64), 2, np.uint8), np.full((2, 4), 0x38, np.uint8))
-    d = fp4ref.run(a, b, config=GemmConfig(tile_n=tile_n), trace=False).d
+    d = fp4ref.run(a, b, config=GemmConfig.nvfp4(tile_n=tile_n), trace=False).d
     assert (d == 64 * 2.0 ** (np.arange(n) % 8)).all()
 
 

@@ -47,9 +47,9 @@ def test_sampled_elements_equal_exact_rationals(case: Case, rotating_seed: int) 
     )
     for i, j in [*corners, *((int(x), int(y)) for x, y in drawn)]:
         z = tiny_element(problem, i, j)
-        if problem.config.d_format == "bf16":
+        if problem.config.epilogue.d_format == "bf16":
             z = tiny_road.narrow(z, 8, 7)
-        elif problem.config.d_format == "f16":
+        elif problem.config.epilogue.d_format == "f16":
             z = tiny_road.narrow(z, 5, 10)
         assert int(raw(run.d)[i, j]) == z, f"D[{i}, {j}] is {raw(run.d)[i, j]:#x}"
 
@@ -100,7 +100,7 @@ def tiny_element(p: Problem, i: int, j: int) -> int:
         acc,
         bits(1.0 if p.alpha is None else p.alpha),
         0 if p.c is None else bits(float(p.c[i, j])),
-        bits(config.beta),
+        bits(config.epilogue.beta),
         None if p.bias is None else bits(float(p.bias[j])),
-        config.activation == "relu",
+        config.epilogue.activation == "relu",
     )

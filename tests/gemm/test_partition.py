@@ -33,7 +33,7 @@ def params_of(m: int, n: int, k: int, batches: int = 1, **settings: Any) -> Gemm
         )
         for rows in (m, n)
     )
-    config = GemmConfig(**settings)
+    config = GemmConfig.nvfp4(**settings)
     return GemmProblem(Machine(1), a, b, None, None, config).params
 
 

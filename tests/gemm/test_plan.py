@@ -25,8 +25,8 @@ from fp4ref.gemm.shared_storage import SharedStorage, used_rings
 CONFIGS = [
     GemmConfig(),
     GemmConfig.example_72b(),
-    GemmConfig(tile_n=64, d_format="bf16", c_format="f16", beta=0.5, stages=3),
-    GemmConfig(scheduler="static", scale_buffers=1),
+    GemmConfig.nvfp4(tile_n=64, d_format="bf16", c_format="f16", beta=0.5, stages=3),
+    GemmConfig.nvfp4(scheduler="static", scale_buffers=1),
 ]
 
 
@@ -52,12 +52,12 @@ def test_a_value_without_a_reason_would_be_seen(monkeypatch: Any) -> None:
 def test_the_reason_has_the_numbers() -> None:
     why = plan(GemmConfig()).why["most_stages"]
     assert why.sentence == ("232,448 - 160 - 32,768 of epilogue; 36,992 a stage: 5")
-    other = plan(GemmConfig(tile_n=64)).why["most_stages"].sentence
+    other = plan(GemmConfig.nvfp4(tile_n=64)).why["most_stages"].sentence
     assert other == "232,448 - 160 - 32,768 of epilogue; 28,800 a stage: 6"
 
 
 def test_all_broken_rules_are_reported_at_once() -> None:
-    config = GemmConfig(
+    config = GemmConfig.nvfp4(
         tile_n=96, bias="yes", d_stages=0, beta=1.0, norm_constant=-1, clc_stages=2.5
     )
     with pytest.raises(ConfigError) as caught:
@@ -72,7 +72,8 @@ def test_all_broken_rules_are_reported_at_once() -> None:
 
 def test_memory_and_columns_are_refused_together() -> None:
     names = [
-        rule.name for rule, _ in broken(GemmConfig(accumulator_stages=4, d_stages=30))
+        rule.name
+        for rule, _ in broken(GemmConfig.nvfp4(accumulator_stages=4, d_stages=30))
     ]
     assert names == ["accumulators and scales fit in TMEM", "the epilogue leaves room"]
 
@@ -98,7 +99,7 @@ def random_config(rng: random.Random) -> GemmConfig:
     """Some fields of a configuration with anything in them."""
     names = [each.name for each in fields(GemmConfig)]
     chosen = rng.sample(names, rng.randint(1, 5))
-    return GemmConfig(**{name: rng.choice(ODD) for name in chosen})
+    return GemmConfig.nvfp4(**{name: rng.choice(ODD) for name in chosen})
 
 
 def test_five_hundred_random_configurations_give_a_plan_or_an_error(
@@ -181,4 +182,4 @@ def words_of(text: str) -> set[str]:
 
 
 def test_reading_the_configuration_is_seen() -> None:
-    assert "config" in words_of("if storage.plan.config.bias: pass")
+    assert "config" in words_of("if storage.plan.config.epilogue.bias: pass")

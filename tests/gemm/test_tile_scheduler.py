@@ -63,14 +63,14 @@ def walk(
         work = scheduler.initial_work()
         while work.valid:
             seen[warp.cta.ctaid, warp.index].append((work.m, work.n, work.l))
-            if warp.index == 2 and config.scheduler == "clc":
+            if warp.index == 2 and config.tiles.scheduler == "clc":
                 with (yield from throttle.acquire()):
                     pass
             work = yield from scheduler.fetch_next_work()
 
     def asker(warp: Warp, storage: SharedStorage) -> Any:
         yield from init_barriers(warp, storage)
-        if config.scheduler == "clc":
+        if config.tiles.scheduler == "clc":
             yield from scheduler_warp(
                 warp,
                 storage.tile_scheduler(warp),
@@ -88,7 +88,7 @@ def walk(
         return [lambda warp, body=body: body(warp, storage) for body in bodies]
 
     dims = params.grid.dims
-    if config.scheduler == "static":
+    if config.tiles.scheduler == "static":
         dims = (min(sms, params.grid.count), 1, 1)
     machine.launch(kernel, dims, smem_nbytes=plan(config).smem.end, only=only)
     return dict(seen)
@@ -118,7 +118,7 @@ def test_every_tile_is_taken_once(
 ) -> None:
     shapes = itertools.product((1, 129, 384, 640), (64, 192, 448), (1, 3))
     for number, (m, n, batches) in enumerate(shapes):
-        config = GemmConfig(
+        config = GemmConfig.nvfp4(
             scheduler=scheduler,
             raster="mn"[number % 2],
             tile_n=(64, 128)[number // 2 % 2],
@@ -135,7 +135,7 @@ def test_every_tile_is_taken_once(
                 schedule=seed if schedule == "seed" else schedule,
             )
         )
-        wanted = all_tiles(m, n, batches, config.tile_n)
+        wanted = all_tiles(m, n, batches, config.tile.n)
         assert counted == Counter(dict.fromkeys(wanted, 1)), (m, n, batches)
 
 
@@ -161,7 +161,9 @@ def test_clc_starts_one_cta_on_each_sm_and_cancels_the_rest() -> None:
 
 
 def test_a_static_schedule_strides_by_the_number_of_ctas() -> None:
-    seen = walk(640, 256, 1, GemmConfig(scheduler="static"), sms=3, schedule="eager")
+    seen = walk(
+        640, 256, 1, GemmConfig.nvfp4(scheduler="static"), sms=3, schedule="eager"
+    )
     assert seen[(1, 0, 0), 0] == [(1, 0, 0), (4, 0, 0), (2, 1, 0)]
 
 
@@ -204,7 +206,7 @@ def test_asking_again_after_a_failure_is_a_fault() -> None:
 def test_every_element_of_d_is_stored_once(m: int, n: int) -> None:
     """B33: the coverage count is one everywhere."""
     number = m + n
-    config = GemmConfig(
+    config = GemmConfig.nvfp4(
         scheduler=("clc", "static")[number % 2], tile_n=(64, 128)[number // 64 % 2]
     )
     a, b = wide_pair(0, m, n, 32)
@@ -256,5 +258,5 @@ def test_numbers_beyond_the_grid_are_no_work() -> None:
 def test_tiles_cover_the_output(
     m: int, n: int, tile_n: int, tiles: tuple[int, int]
 ) -> None:
-    grid = TileGrid.of(m, n, 1, GemmConfig(tile_n=tile_n))
+    grid = TileGrid.of(m, n, 1, GemmConfig.nvfp4(tile_n=tile_n))
     assert (grid.tiles_m, grid.tiles_n) == tiles

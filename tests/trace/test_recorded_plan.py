@@ -20,8 +20,8 @@ from fp4ref.trace import RecordedPlan, Trace
 CONFIGS = [
     GemmConfig(),
     GemmConfig.example_72b(),
-    GemmConfig(tile_n=64, d_format="bf16", c_format="f16", beta=0.5, stages=3),
-    GemmConfig(scheduler="static", scale_buffers=1),
+    GemmConfig.nvfp4(tile_n=64, d_format="bf16", c_format="f16", beta=0.5, stages=3),
+    GemmConfig.nvfp4(scheduler="static", scale_buffers=1),
 ]
 
 
@@ -38,8 +38,11 @@ def test_what_is_read_is_what_was_planned(config: GemmConfig) -> None:
     same = {each.name for each in fields(RecordedPlan)} - own
     for name in same - {"d_format", "sfd_format", "operand_swizzle"}:
         assert getattr(found, name) == getattr(p, name), name
-    assert (found.d_format, found.tile_scheduler) == (config.d_format, config.scheduler)
-    assert found.sfd_format == config.sfd_format.name
+    assert (found.d_format, found.tile_scheduler) == (
+        config.epilogue.d_format,
+        config.tiles.scheduler,
+    )
+    assert found.sfd_format == config.epilogue.sfd_format.name
     assert found.operand_swizzle == p.operand_swizzle.name
     assert (found.smem_end, found.tmem_end) == (p.smem.end, p.tmem.end)
     assert found.k_tiles(p.tile_k + 1) == p.k_tiles(p.tile_k + 1) == 2
@@ -80,7 +83,7 @@ def test_the_plan_has_no_sentences() -> None:
 @pytest.fixture(scope="module")
 def run() -> fp4ref.Run:
     a, b = (fp4ref.quantize(np.ones((n, 64), np.float32)) for n in (40, 24))
-    return fp4ref.run(a, b, config=GemmConfig(tile_n=64))
+    return fp4ref.run(a, b, config=GemmConfig.nvfp4(tile_n=64))
 
 
 def test_every_form_of_a_trace_keeps_it(run: fp4ref.Run, tmp_path: Path) -> None:

@@ -266,7 +266,7 @@ def test_every_configuration_plays(
     rng = np.random.default_rng(8)
     qa = fp4ref.quantize(rng.standard_normal((130, 512)).astype(np.float32))
     qb = fp4ref.quantize(rng.standard_normal((200, 512)).astype(np.float32))
-    config = fp4ref.GemmConfig(**options)
+    config = fp4ref.GemmConfig.nvfp4(**options)
     run = fp4ref.run(qa, qb, config=config, backend=backend, sms=1)
     assert run.trace is not None
     page = open_players(viz.play(run, step=len(run.trace) - 1))

@@ -30,7 +30,9 @@ def plan(config: GemmConfig | None = None) -> Plan:
         The machine cannot run it; the message has every rule that is broken.
     """
     config = GemmConfig() if config is None else config
-    require_instance(config, "config", GemmConfig, "For example GemmConfig(stages=3)")
+    require_instance(
+        config, "config", GemmConfig, "For example GemmConfig.nvfp4(stages=3)"
+    )
     check(config)
     return Plan(config)
 

@@ -80,7 +80,7 @@ def rings(
     """Return the table, in CUTLASS's order of shared memory. Frames 1.2, 1.9, 1.10."""
     accumulator = RingSpec(
         "accumulator",
-        config.accumulator_stages,
+        config.mainloop.accumulator_stages,
         full=Arrivals(1, "tcgen05.commit"),
         empty=Arrivals(EPILOGUE_THREADS, "epilogue warps"),
         producer=WarpRole.MMA,
@@ -112,7 +112,7 @@ def _load_rings(
         ),
         RingSpec(
             "c",
-            config.c_stages,
+            config.epilogue.c_stages,
             full=Arrivals(WARP_THREADS, "epilogue load warp", c_tx_bytes),
             empty=Arrivals(EPILOGUE_THREADS, "epilogue warps"),
             producer=load_c,
@@ -135,13 +135,13 @@ def _tile_rings(
     config: GemmConfig, loads_c: bool, clc_consumers: int, clc_tx_bytes: int
 ) -> tuple[RingSpec, RingSpec]:
     """CLC's answers, and what keeps the scheduler warp from asking too early."""
-    used = config.scheduler == "clc"
+    used = config.tiles.scheduler == "clc"
     readers = [WarpRole.MMA, WarpRole.SCHEDULER, WarpRole.MAINLOOP_LOAD]
     readers += [WarpRole.EPILOGUE_LOAD] if loads_c else []
     return (
         RingSpec(
             "clc",
-            config.clc_stages,
+            config.tiles.clc_stages,
             full=Arrivals(1, "scheduler warp, arrive.expect_tx", clc_tx_bytes),
             empty=Arrivals(clc_consumers, "every warp that reads tiles"),
             producer=WarpRole.SCHEDULER,
@@ -150,7 +150,7 @@ def _tile_rings(
         ),
         RingSpec(
             "throttle",
-            config.clc_stages,
+            config.tiles.clc_stages,
             full=Arrivals(WARP_THREADS, "load warp"),
             empty=Arrivals(WARP_THREADS, "scheduler warp"),
             producer=WarpRole.MAINLOOP_LOAD,

@@ -7,15 +7,15 @@ what merely follows from it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
 
 from fp4ref.arguments import FINITE_FLOAT32, is_finite_float32, shown
 from fp4ref.errors import ConfigError
-from fp4ref.gemm.config import GemmConfig
+from fp4ref.gemm.config import TILE_K, TILE_M, GemmConfig
 from fp4ref.gemm.fusion.registry import activations
 from fp4ref.gemm.plan.values import Plan
 from fp4ref.hardware.shared_memory import NBYTES as SMEM_NBYTES
@@ -84,7 +84,7 @@ def _one_of(field: str, *legal: object, gap: str = "") -> None:
 
     @rule(f"{field} is one of a few", THIS_KERNEL, field, gap=gap)
     def check(p: Plan) -> str | None:
-        value: Any = getattr(p.config, field)
+        value: Any = p.config.asked(field)
         if type(value) in {type(v) for v in legal} and value in legal:
             return None
         words = ", ".join(str(v) for v in legal)
@@ -96,7 +96,7 @@ def _count(field: str) -> None:
 
     @rule(f"{field} is a count", THIS_KERNEL, field)
     def check(p: Plan) -> str | None:
-        value = getattr(p.config, field)
+        value = p.config.asked(field)
         return None if _is_count(value) and value >= 1 else _no_count(field, value)
 
 
@@ -105,13 +105,15 @@ def _finite(field: str) -> None:
 
     @rule(f"{field} is finite in float32", "parameters are float32", field)
     def check(p: Plan) -> str | None:
-        value = getattr(p.config, field)
+        value = p.config.asked(field)
         if is_finite_float32(value):
             return None
         return f"{field}={shown(value)}: {FINITE_FLOAT32}"
 
 
+_one_of("tile_m", TILE_M, gap="gemm-tile")
 _one_of("tile_n", 64, 128, gap="gemm-tile")
+_one_of("tile_k", TILE_K, gap="gemm-tile")
 _one_of("d_format", "f32", "bf16", "f16", "nvfp4", gap="gemm-output")
 _one_of("c_format", None, "f32", "bf16", "f16", gap="gemm-output")
 _one_of("activation", None, *activations(), gap="gemm-activation")
@@ -127,30 +129,31 @@ for _field in ("norm_constant", "beta"):
 
 @rule("SFD has a scale type", "PTX: tcgen05.mma block scaling", "sfd_format")
 def _sfd_format(p: Plan) -> str | None:
-    asked: Any = p.config.sfd_format
-    if isinstance(asked, ScaleFormat):
+    if isinstance(p.config.asked("sfd_format"), ScaleFormat):
         return None
     return "sfd_format is ScaleFormat.UE4M3 or ScaleFormat.UE8M0"
 
 
 @rule("stages is a count, or None", THIS_KERNEL, "stages")
 def _stages(p: Plan) -> str | None:
-    stages = p.config.stages
+    stages = p.config.asked("stages")
     return None if stages is None or _is_count(stages) else _no_count("stages", stages)
 
 
 @rule("the norm constant is positive", "CUTLASS sm100_visitor_store", "norm_constant")
 def _norm_constant(p: Plan) -> str | None:
-    if np.float32(p.config.norm_constant) > 0:
+    norm = p.config.asked("norm_constant")
+    if np.float32(norm) > 0:
         return None
-    return f"norm_constant={p.config.norm_constant}: a positive number is needed"
+    return f"norm_constant={norm}: a positive number is needed"
 
 
 @rule("beta needs C", "D = alpha * A * B + beta * C", "beta", "c_format")
 def _beta(p: Plan) -> str | None:
-    if p.config.beta == 0 or p.config.c_format is not None:
+    beta = p.config.asked("beta")
+    if beta == 0 or p.config.asked("c_format") is not None:
         return None
-    return f"beta={p.config.beta} without C; set c_format, or leave beta at 0"
+    return f"beta={beta} without C; set c_format, or leave beta at 0"
 
 
 _TMEM = "PTX: tcgen05.alloc, 512 columns"
@@ -161,7 +164,7 @@ _ACCUMULATORS = "accumulators fit in TMEM"
 
 @rule(_ACCUMULATORS, _TMEM, "accumulator_stages", "tile_n")
 def _accumulators(p: Plan) -> str | None:
-    stages, n = p.config.accumulator_stages, p.config.tile_n
+    stages, n = p.config.asked("accumulator_stages"), p.config.asked("tile_n")
     if stages * n <= COLUMNS:
         return None
     return (
@@ -178,9 +181,9 @@ def _columns(p: Plan) -> str | None:
     if p.tmem.end <= COLUMNS:
         return None
     return (
-        f"accumulator_stages={p.config.accumulator_stages} of tile_n={p.tile_n} "
-        f"columns and scale_buffers={p.config.scale_buffers} need {p.tmem.end} TMEM "
-        f"columns of {COLUMNS}. Use fewer accumulator stages"
+        f"accumulator_stages={p.config.asked('accumulator_stages')} of "
+        f"tile_n={p.tile_n} columns and scale_buffers={p.scale_buffers} need "
+        f"{p.tmem.end} TMEM columns of {COLUMNS}. Use fewer accumulator stages"
     )
 
 
@@ -196,7 +199,7 @@ def _epilogue(p: Plan) -> str | None:
     if p.most_stages >= 2:
         return None
     return (
-        f"c_stages={p.config.c_stages}, d_stages={p.config.d_stages}: an epilogue of "
+        f"c_stages={p.config.asked('c_stages')}, d_stages={p.d_stages}: an epilogue of "
         f"{p.epilogue_nbytes} bytes leaves room for {max(p.most_stages, 0)} mainloop "
         "stages, and the ring needs 2. Use fewer C and D stages"
     )
@@ -206,7 +209,8 @@ def _epilogue(p: Plan) -> str | None:
 def _ring(p: Plan) -> str | None:
     if p.mainloop_stages >= 2:
         return None
-    return f"stages={p.config.stages}: the ring needs at least 2; {p.most_stages} fit"
+    asked = p.config.asked("stages")
+    return f"stages={asked}: the ring needs at least 2; {p.most_stages} fit"
 
 
 _EVERY_COUNT = ("stages", "accumulator_stages", "clc_stages", "scheduler", "beta")
@@ -217,7 +221,7 @@ def _smem(p: Plan) -> str | None:
     if p.smem.end <= SMEM_NBYTES:
         return None
     counts = ("c_stages", "d_stages", "accumulator_stages", "clc_stages")
-    others = ", ".join(f"{name}={getattr(p.config, name)}" for name in counts)
+    others = ", ".join(f"{name}={p.config.asked(name)}" for name in counts)
     return (
         f"stages={p.mainloop_stages} of {p.stage_nbytes} bytes and an epilogue of "
         f"{p.epilogue_nbytes} bytes ({others}) end at {p.smem.end}; a CTA has "
@@ -225,8 +229,24 @@ def _smem(p: Plan) -> str | None:
     )
 
 
+def _wrong_parts(config: GemmConfig) -> Iterator[tuple[Rule, str]]:
+    """Give a rule for each part of `config` that is something else."""
+    for part in fields(GemmConfig):
+        kind = type(getattr(GemmConfig(), part.name))
+        value = getattr(config, part.name)
+        if not isinstance(value, kind):
+            name = f"{part.name} is a {kind.__name__}"
+            said = f"{part.name}={shown(value)}: a {kind.__name__} is needed"
+            yield Rule(name, THIS_KERNEL, (part.name,), lambda _: None), said
+
+
 def broken(config: GemmConfig) -> list[tuple[Rule, str]]:
-    """Return every rule that `config` breaks, with what it says."""
+    """Return every rule that `config` breaks, with what it says.
+
+    A part of another type has no fields that could be judged, so that is said alone.
+    """
+    if parts := list(_wrong_parts(config)):
+        return parts
     asked = Plan(config)
     refused: set[str] = set()
     found: list[tuple[Rule, str]] = []

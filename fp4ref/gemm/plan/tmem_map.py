@@ -21,13 +21,13 @@ class TmemMap:
     @classmethod
     def of(cls, config: GemmConfig, sf_rows_b: int) -> TmemMap:
         """Accumulators from column 0, then (SFA, SFB) for each buffer."""
-        n = config.tile_n
-        at = config.accumulator_stages * n
+        n = config.tile.n
+        at = config.mainloop.accumulator_stages * n
         sfa, sfb = [], []
-        for _ in range(config.scale_buffers):
+        for _ in range(config.mainloop.scale_buffers):
             sfa.append(at)
             at += K_BLOCKS * TILE_M // SF_ROWS
             sfb.append(at)
             at += K_BLOCKS * sf_rows_b // SF_ROWS
-        accumulators = tuple(i * n for i in range(config.accumulator_stages))
+        accumulators = tuple(i * n for i in range(config.mainloop.accumulator_stages))
         return cls(accumulators, tuple(sfa), tuple(sfb), at)

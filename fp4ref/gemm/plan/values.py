@@ -10,10 +10,9 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Any
 
-from fp4ref.gemm.config import SF_VEC_SIZE, SUBTILE_N, TILE_K, TILE_M, GemmConfig
+from fp4ref.gemm.config import SF_VEC_SIZE, SUBTILE_N, GemmConfig
 from fp4ref.gemm.descriptors import K_BLOCKS, OPERAND_SWIZZLE, SF_COLUMNS
-from fp4ref.gemm.fusion.linear_combination import linear_combination
-from fp4ref.gemm.fusion.node import Node
+from fp4ref.gemm.plan.epilogue_values import EpilogueValues
 from fp4ref.gemm.plan.json_values import json_values
 from fp4ref.gemm.plan.rings import RingSpec, rings
 from fp4ref.gemm.plan.smem_map import Buffer, SmemMap
@@ -23,10 +22,8 @@ from fp4ref.gemm.plan.why import Deduced, Why, deduced
 from fp4ref.hardware.clc import RESPONSE_NBYTES
 from fp4ref.hardware.shared_memory import NBYTES as SMEM_NBYTES
 from fp4ref.hardware.tcgen05 import InstrDescriptor
-from fp4ref.hardware.tensor_map import DataType
 from fp4ref.layout import SwizzleMode
 from fp4ref.numerics import ScaleFormat
-from fp4ref.numerics.elements import element
 
 CARVEOUT_NBYTES = 160
 """Barriers, CLC responses and TMEM pointer in CUTLASS's budget formula."""
@@ -47,7 +44,7 @@ _ONE_SCALE = (
 )
 
 
-class Plan:
+class Plan(EpilogueValues):
     """What follows from a configuration.
 
     Parameters
@@ -64,7 +61,8 @@ class Plan:
         """Each deduced value by name, with one sentence and the source."""
         return {
             name: each.why(self)
-            for name, each in vars(Plan).items()
+            for kind in reversed(Plan.__mro__)
+            for name, each in vars(kind).items()
             if isinstance(each, Deduced)
         }
 
@@ -75,10 +73,10 @@ class Plan:
         """
         config = self.config
         return {name: json_values(getattr(self, name)) for name in self.why} | {
-            "c_format": config.c_format,
-            "d_format": config.d_format,
-            "sfd_format": config.sfd_format.name,
-            "tile_scheduler": config.scheduler,
+            "c_format": config.epilogue.c_format,
+            "d_format": config.epilogue.d_format,
+            "sfd_format": config.epilogue.sfd_format.name,
+            "tile_scheduler": config.tiles.scheduler,
         }
 
     # -- the tile ------------------------------------------------------------------
@@ -88,17 +86,17 @@ class Plan:
     )
     def tile_n(self) -> int:
         """Columns of the CTA tile."""
-        return self.config.tile_n
+        return self.config.tile.n
 
     @deduced("rows of the tile: the MMA's 128 of one SM", _BUILDER)
     def tile_m(self) -> int:
         """Rows of the CTA tile."""
-        return TILE_M
+        return self.config.tile.m
 
     @deduced("K of a stage: four MMAs of 64", _BUILDER)
     def tile_k(self) -> int:
         """Elements of K in a stage."""
-        return TILE_K
+        return self.config.tile.k
 
     @deduced("MMAs of K = 64 in {p.tile_k}", "PTX: tcgen05.mma shapes")
     def k_blocks(self) -> int:
@@ -156,22 +154,22 @@ class Plan:
     @deduced("{p.tile_m} x {p.tile_k} elements of 4 bits", _BUILDER)
     def a_nbytes(self) -> int:
         """A of one stage, packed E2M1."""
-        return TILE_M * TILE_K // 2
+        return self.tile_m * self.tile_k // 2
 
     @deduced("{p.tile_n} x {p.tile_k} elements of 4 bits", _BUILDER)
     def b_nbytes(self) -> int:
         """B of one stage, packed E2M1."""
-        return self.tile_n * TILE_K // 2
+        return self.tile_n * self.tile_k // 2
 
     @deduced(_ONE_SCALE.format("tile_m"), _SCALES)
     def sfa_nbytes(self) -> int:
         """SFA of one stage."""
-        return TILE_M * TILE_K // SF_VEC_SIZE
+        return self.tile_m * self.tile_k // SF_VEC_SIZE
 
     @deduced(_ONE_SCALE.format("sf_rows_b"), _SCALES)
     def sfb_nbytes(self) -> int:
         """SFB of one stage."""
-        return self.sf_rows_b * TILE_K // SF_VEC_SIZE
+        return self.sf_rows_b * self.tile_k // SF_VEC_SIZE
 
     @deduced(
         "{p.a_nbytes:,} of A, {p.b_nbytes:,} of B, {p.sfa_nbytes:,} of SFA and "
@@ -190,94 +188,6 @@ class Plan:
     def stage_nbytes(self) -> int:
         """A stage in CUTLASS 4.2.2's budget formula: its data and its barriers."""
         return self.stage_tx_bytes + STAGE_BARRIER_NBYTES
-
-    # -- the epilogue --------------------------------------------------------------
-
-    @deduced("C is {c.c_format} and beta is {c.beta}: read if both are there", _KERNEL)
-    def loads_c(self) -> bool:
-        """Whether C is read: it exists and beta is not 0."""
-        return self.config.c_format is not None and self.config.beta != 0
-
-    @deduced("asked: {c.c_format}; a kernel without C has the type of none", _BUILDER)
-    def c_type(self) -> DataType:
-        """TMA element type of C."""
-        return _data_type(self.config.c_format or "f32")
-
-    @deduced("asked: {c.d_format}", _BUILDER)
-    def d_type(self) -> DataType:
-        """TMA element type of D."""
-        return _data_type(self.config.d_format)
-
-    @deduced(
-        "activation(beta * C + (alpha * acc + bias)), innermost first; without C, or "
-        "with beta 0, C is +0",
-        "CUTLASS sm90_callbacks_tma_warpspecialized.hpp",
-    )
-    def fusion(self) -> Node:
-        """The epilogue's formula as a tree of nodes."""
-        config = self.config
-        return linear_combination(
-            beta=config.beta,
-            source=config.c_format if self.loads_c else None,
-            bias=config.bias,
-            activation=config.activation,
-        )
-
-    @deduced(f"{{p.tile_m}} x {SUBTILE_N} elements of {{c.c_format}}", _BUILDER)
-    def c_subtile_nbytes(self) -> int:
-        """One C stage."""
-        if self.config.c_format is None:
-            return 0
-        return TILE_M * SUBTILE_N * self.c_type.bits // 8
-
-    @deduced("asked: {value} sets of scale columns", "PTX: order of tcgen05.cp and mma")
-    def scale_buffers(self) -> int:
-        """Sets of scale columns in TMEM."""
-        return self.config.scale_buffers
-
-    @deduced("{p.c_subtile_nbytes:,} bytes in {p.tile_m} rows", _BUILDER)
-    def c_row_nbytes(self) -> int:
-        """One row of a C stage."""
-        return self.c_subtile_nbytes // self.tile_m
-
-    @deduced("{p.d_subtile_nbytes:,} bytes in {p.tile_m} rows", _BUILDER)
-    def d_row_nbytes(self) -> int:
-        """One row of a D stage."""
-        return self.d_subtile_nbytes // self.tile_m
-
-    @deduced("asked: {value}", _BUILDER)
-    def d_stages(self) -> int:
-        """D stages, each written again when its store has read it."""
-        return self.config.d_stages
-
-    @deduced(f"{{p.tile_m}} x {SUBTILE_N} elements of {{c.d_format}}", _BUILDER)
-    def d_subtile_nbytes(self) -> int:
-        """One D stage."""
-        return TILE_M * SUBTILE_N * self.d_type.bits // 8
-
-    @deduced(
-        f"a row of {SUBTILE_N} elements is as long as the swizzle's span", _BUILDER
-    )
-    def c_swizzle(self) -> SwizzleMode:
-        """Swizzle of a C subtile in shared memory."""
-        return subtile_swizzle(self.c_type)
-
-    @deduced(
-        f"a row of {SUBTILE_N} elements is as long as the swizzle's span", _BUILDER
-    )
-    def d_swizzle(self) -> SwizzleMode:
-        """Swizzle of a D subtile in shared memory."""
-        return subtile_swizzle(self.d_type)
-
-    @deduced(
-        "{c.c_stages} of C with {p.c_subtile_nbytes:,}, {c.d_stages} of D with "
-        "{p.d_subtile_nbytes:,}; here D does not lie in C's memory",
-        _BUILDER,
-    )
-    def epilogue_nbytes(self) -> int:
-        """Shared memory of the C and D stages, which are apart in this kernel."""
-        of_c = self.config.c_stages * self.c_subtile_nbytes
-        return of_c + self.config.d_stages * self.d_subtile_nbytes
 
     # -- how many stages -----------------------------------------------------------
 
@@ -301,7 +211,7 @@ class Plan:
     @deduced("asked: {c.stages}; None takes all {p.most_stages} that fit", _CARVEOUT)
     def mainloop_stages(self) -> int:
         """Mainloop stages in use."""
-        stages = self.config.stages
+        stages = self.config.mainloop.stages
         return self.most_stages if stages is None else stages
 
     # -- roles, rings and maps -----------------------------------------------------
@@ -309,7 +219,9 @@ class Plan:
     @deduced("one warp a role and four of epilogue, by their order", _KERNEL)
     def warps(self) -> tuple[RoleWarps, ...]:
         """The table of roles."""
-        return warps(loads_c=self.loads_c, asks_clc=self.config.scheduler == "clc")
+        return warps(
+            loads_c=self.loads_c, asks_clc=self.config.tiles.scheduler == "clc"
+        )
 
     @deduced("32 of every warp", _KERNEL)
     def threads(self) -> int:
@@ -345,10 +257,14 @@ class Plan:
         of_c, of_d = self.c_subtile_nbytes, self.d_subtile_nbytes
         answer = RESPONSE_NBYTES
         return (
-            Buffer("clc_response", "clc_response", config.clc_stages, answer, answer),
+            Buffer(
+                "clc_response", "clc_response", config.tiles.clc_stages, answer, answer
+            ),
             Buffer("tmem_pointer", "tmem_pointer", 1, 4, 8, numbered=False),
-            Buffer("d_subtile", "D", config.d_stages, of_d, 1024),
-            Buffer("c_subtile", "C", config.c_stages, of_c, 1024, self.loads_c),
+            Buffer("d_subtile", "D", config.epilogue.d_stages, of_d, 1024),
+            Buffer(
+                "c_subtile", "C", config.epilogue.c_stages, of_c, 1024, self.loads_c
+            ),
             Buffer("a", "A", stages, self.a_nbytes, 1024),
             Buffer("b", "B", stages, self.b_nbytes, 1024),
             Buffer("sfa", "SFA", stages, self.sfa_nbytes, 128),
@@ -371,7 +287,7 @@ class Plan:
 
     def idesc(self, scale_format: ScaleFormat) -> int:
         """Instruction descriptor of the tile's MMA; the scale type is an operand's."""
-        return InstrDescriptor(TILE_M, self.tile_n, scale_format).encode()
+        return InstrDescriptor(self.tile_m, self.tile_n, scale_format).encode()
 
     @cached_property
     def _by_name(self) -> dict[str, Buffer]:
@@ -384,13 +300,3 @@ class Plan:
     def buffer(self, name: str) -> Buffer:
         """Return a row of the table of buffers."""
         return self._by_name[name]
-
-
-def _data_type(format: str) -> DataType:
-    """TMA element type of C or D."""
-    return DataType[element(format).tma or ""]
-
-
-def subtile_swizzle(data_type: DataType) -> SwizzleMode:
-    """Swizzle of a 128 x 32 subtile in shared memory."""
-    return SwizzleMode.of_span(SUBTILE_N * data_type.bits // 8)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any, Generic, NamedTuple, TypeVar, overload
 
 T = TypeVar("T")
@@ -44,7 +45,9 @@ class Deduced(Generic[T]):
     def why(self, owner: Any) -> Why:
         """Return the value with its reason."""
         value = getattr(owner, self.name)
-        said = self.sentence.format(p=owner, c=owner.config, value=value)
+        said = self.sentence.format(
+            p=owner, c=SimpleNamespace(**owner.config.all_asked()), value=value
+        )
         return Why(value, said, self.source)
 
 

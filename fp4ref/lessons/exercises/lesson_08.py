@@ -182,7 +182,7 @@ def _drop_nan(z: F32) -> list[int]:
 def right_block(z: F32) -> list[int]:
     """Return the scale code, then the sixteen element codes."""
     codes, scales = quantize_blocks(
-        z, norm=CONFIG.norm_constant, scale_format=CONFIG.sfd_format
+        z, norm=CONFIG.epilogue.norm_constant, scale_format=CONFIG.epilogue.sfd_format
     )
     return [int(scales[0]), *codes.tolist()]
 

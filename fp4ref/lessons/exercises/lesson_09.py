@@ -41,7 +41,7 @@ def one_tile() -> Trace:
 @cache
 def many_tiles() -> fp4ref.Run:
     """Run 5 x 3 tiles on four SMs, with C, so that all eight warps work."""
-    m, n, k = TILES_M * TILE_M, TILES_N * WITH_C.tile_n, 32
+    m, n, k = TILES_M * TILE_M, TILES_N * WITH_C.tile.n, 32
     rng = np.random.default_rng(9)
     a, b = (
         fp4ref.quantize(rng.standard_normal((rows, k), np.float32)) for rows in (m, n)

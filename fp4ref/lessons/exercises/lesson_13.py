@@ -262,7 +262,7 @@ def _smallest_k() -> int:
             for _ in range(2)
         )
         try:
-            fp4ref.run(a, b, config=GemmConfig(scale_buffers=1), schedule="late")
+            fp4ref.run(a, b, config=GemmConfig.nvfp4(scale_buffers=1), schedule="late")
         except HardwareFault:
             return k
 

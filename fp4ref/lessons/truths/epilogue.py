@@ -53,7 +53,7 @@ def _fused(
         BlockScaled(b, scales, format="nvfp4"),
         np.array([[c]], np.float32),
         None if bias is None else np.array([bias], np.float32),
-        GemmConfig(c_format="f32", beta=beta, bias=bias is not None),
+        GemmConfig.nvfp4(c_format="f32", beta=beta, bias=bias is not None),
         alpha,
     )
     return float(expected.d[0, 0])

@@ -103,7 +103,7 @@ def scaled_dot() -> float:
 
 def scales_of_an_mma() -> int:
     """Scale values that one MMA reads."""
-    return (MMA_M + EXAMPLE.tile_n) * MMA_K // SF_VEC_SIZE
+    return (MMA_M + EXAMPLE.tile.n) * MMA_K // SF_VEC_SIZE
 
 
 def mma_threads() -> int:
@@ -124,7 +124,7 @@ def mma_result_registers() -> int:
 
 def last_accumulator_address() -> int:
     """Address of row 127, column 127 of the first accumulator."""
-    column = plan(EXAMPLE).tmem.accumulators[0] + EXAMPLE.tile_n - 1
+    column = plan(EXAMPLE).tmem.accumulators[0] + EXAMPLE.tile.n - 1
     return tmem.address(tmem.LANES - 1, column)
 
 

@@ -1,0 +1,124 @@
+"""Parts 1 and 7. epilogue_values: what follows for C, for D and for the formula."""
+
+from __future__ import annotations
+
+from fp4ref.gemm.config import SUBTILE_N, GemmConfig
+from fp4ref.gemm.fusion.linear_combination import linear_combination
+from fp4ref.gemm.fusion.node import Node
+from fp4ref.gemm.plan.why import deduced
+from fp4ref.hardware.tensor_map import DataType
+from fp4ref.layout import SwizzleMode
+from fp4ref.numerics.elements import element
+
+_BUILDER = "CUTLASS sm100_blockscaled_umma_builder.inl"
+_KERNEL = "CUTLASS sm100_gemm_tma_warpspecialized.hpp"
+
+
+class EpilogueValues:
+    """The part of a `Plan` that the epilogue decides."""
+
+    config: GemmConfig
+
+    @deduced(
+        "C is {c.c_format} and beta is {c.beta}: read if both are there",
+        _KERNEL,
+    )
+    def loads_c(self) -> bool:
+        """Whether C is read: it exists and beta is not 0."""
+        return (
+            self.config.epilogue.c_format is not None and self.config.epilogue.beta != 0
+        )
+
+    @deduced(
+        "asked: {c.c_format}; a kernel without C has the type of none",
+        _BUILDER,
+    )
+    def c_type(self) -> DataType:
+        """TMA element type of C."""
+        return _data_type(self.config.epilogue.c_format or "f32")
+
+    @deduced("asked: {c.d_format}", _BUILDER)
+    def d_type(self) -> DataType:
+        """TMA element type of D."""
+        return _data_type(self.config.epilogue.d_format)
+
+    @deduced(
+        "activation(beta * C + (alpha * acc + bias)), innermost first; without C, or "
+        "with beta 0, C is +0",
+        "CUTLASS sm90_callbacks_tma_warpspecialized.hpp",
+    )
+    def fusion(self) -> Node:
+        """The epilogue's formula as a tree of nodes."""
+        config = self.config
+        return linear_combination(
+            beta=config.epilogue.beta,
+            source=config.epilogue.c_format if self.loads_c else None,
+            bias=config.epilogue.bias,
+            activation=config.epilogue.activation,
+        )
+
+    @deduced(f"{{c.tile_m}} x {SUBTILE_N} elements of {{c.c_format}}", _BUILDER)
+    def c_subtile_nbytes(self) -> int:
+        """One C stage."""
+        if self.config.epilogue.c_format is None:
+            return 0
+        return self.config.tile.m * SUBTILE_N * self.c_type.bits // 8
+
+    @deduced("asked: {value} sets of scale columns", "PTX: order of tcgen05.cp and mma")
+    def scale_buffers(self) -> int:
+        """Sets of scale columns in TMEM."""
+        return self.config.mainloop.scale_buffers
+
+    @deduced("{p.c_subtile_nbytes:,} bytes in {c.tile_m} rows", _BUILDER)
+    def c_row_nbytes(self) -> int:
+        """One row of a C stage."""
+        return self.c_subtile_nbytes // self.config.tile.m
+
+    @deduced("{p.d_subtile_nbytes:,} bytes in {c.tile_m} rows", _BUILDER)
+    def d_row_nbytes(self) -> int:
+        """One row of a D stage."""
+        return self.d_subtile_nbytes // self.config.tile.m
+
+    @deduced("asked: {value}", _BUILDER)
+    def d_stages(self) -> int:
+        """D stages, each written again when its store has read it."""
+        return self.config.epilogue.d_stages
+
+    @deduced(f"{{c.tile_m}} x {SUBTILE_N} elements of {{c.d_format}}", _BUILDER)
+    def d_subtile_nbytes(self) -> int:
+        """One D stage."""
+        return self.config.tile.m * SUBTILE_N * self.d_type.bits // 8
+
+    @deduced(
+        f"a row of {SUBTILE_N} elements is as long as the swizzle's span", _BUILDER
+    )
+    def c_swizzle(self) -> SwizzleMode:
+        """Swizzle of a C subtile in shared memory."""
+        return subtile_swizzle(self.c_type)
+
+    @deduced(
+        f"a row of {SUBTILE_N} elements is as long as the swizzle's span", _BUILDER
+    )
+    def d_swizzle(self) -> SwizzleMode:
+        """Swizzle of a D subtile in shared memory."""
+        return subtile_swizzle(self.d_type)
+
+    @deduced(
+        "{c.c_stages} of C with {p.c_subtile_nbytes:,}, {c.d_stages} of D with "
+        "{p.d_subtile_nbytes:,}; here D does not lie in C's memory",
+        _BUILDER,
+    )
+    def epilogue_nbytes(self) -> int:
+        """Shared memory of the C and D stages, which are apart in this kernel."""
+        of_c = self.config.epilogue.c_stages * self.c_subtile_nbytes
+        return of_c + self.config.epilogue.d_stages * self.d_subtile_nbytes
+
+
+def _data_type(format: str) -> DataType:
+    """TMA element type of C or D."""
+    return DataType[element(format).tma or ""]
+
+
+def subtile_swizzle(data_type: DataType) -> SwizzleMode:
+    """Swizzle of a 128 x 32 subtile in shared memory."""
+    return SwizzleMode.of_span(SUBTILE_N * data_type.bits // 8)
