@@ -52,10 +52,10 @@ def one_file(config: GemmConfig) -> str:
 
 
 def pieces(config: GemmConfig) -> list[str]:
-    """Return the files of ``kernel/gemm`` that take part, as paths."""
+    """Return the files of ``kernel/`` that take part, as paths."""
     text = one_file(config)
     marks = (line.split('"') for line in text.splitlines() if line.startswith("#line"))
-    return sorted({mark[1] for mark in marks if mark[1].startswith("kernel/gemm/")})
+    return sorted({mark[1] for mark in marks})
 
 
 def _head(module: Any) -> Iterator[str]:

@@ -3,30 +3,27 @@
 Names agree: ``gemm.multiply.scale_copies:ScaleCopies.copy`` is ``copy_scales`` in
 ``kernel/gemm/mma_warp.cuh``, and ``hardware.tcgen05:mma`` is ``tcgen05_mma`` in
 ``kernel/hardware/tcgen05.cuh``. A room may have one header: ``gemm.plan`` is
-``kernel/gemm/plan.cuh``. What the host does has no twin.
+``kernel/gemm/plan.cuh``. What has no twin of its name is in one table,
+``data/twins.toml``, with the reason.
 """
 
 from __future__ import annotations
 
 import re
+import tomllib
 from dataclasses import dataclass
 from functools import cache
+from importlib.resources import files
+from typing import Any
 
 from fp4ref.cuda_kernel.sources import kernel_root
 
-_OTHER_NAMES = {
-    "gemm.plan.values:Plan.most_stages": "constexpr u32 MAINLOOP_STAGES",
-    "gemm.plan.values:Plan.stage_tx_bytes": "constexpr u32 STAGE_TX_BYTES",
-    "gemm.plan.smem_map:SmemMap": "namespace smem_map",
-    "gemm.plan.tmem_map:TmemMap": "namespace tmem_map",
-    "gemm.plan.tmem_map:TmemMap.of": "namespace tmem_map",
-    "gemm.epilogue.epilogue_state:Epilogue.lane": "struct Epilogue",
-    "gemm.shared_storage:SharedStorage.ring": "struct SharedStorage",
-    "hardware.instr_descriptor:InstrDescriptor": "instr_descriptor_encode(",
-    "hardware.tcgen05:InstrDescriptor": "instr_descriptor_encode(",
-    "hardware.tma:wait_group": "tma_wait_group_read(",
-}
-"""Where the kernel has another form of the same thing."""
+
+@cache
+def exceptions() -> dict[str, dict[str, Any]]:
+    """Return what has no twin of its name, by table; see ``data/twins.toml``."""
+    text = files("fp4ref.data").joinpath("twins.toml").read_text("utf-8")
+    return tomllib.loads(text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +51,7 @@ def twin(emulator: str) -> Twin | None:
     """Return the kernel's twin of ``"fp4ref.gemm.mma_warp:Mma"``, if any."""
     where = emulator.removeprefix("fp4ref.")
     module, _, name = where.partition(":")
-    if name.endswith(".of") and where not in _OTHER_NAMES:
+    if name.endswith(".of") and where not in exceptions()["other_name"]:
         where = where.removesuffix(".of")
     path = module.replace(".", "/")
     if where == "hardware.tcgen05:InstrDescriptor":
@@ -75,14 +72,14 @@ def twin(emulator: str) -> Twin | None:
 def _find(lines: list[str], module: str, where: str) -> tuple[int, int] | None:
     """First and last index of the definition, comments included."""
     first, last = 0, len(lines) - 1
-    if where in _OTHER_NAMES:
-        wanted = [re.escape(_OTHER_NAMES[where])]
+    if where in exceptions()["other_name"]:
+        wanted = [re.escape(exceptions()["other_name"][where])]
     else:
         *classes, name = where.partition(":")[2].split(".")
         wanted = [rf"^struct {each}\b" for each in classes]
         stem = module.rpartition(".")[2]
         prefixed = f"(?:{stem}_)?" if module.startswith("hardware") else ""
-        function = rf"^ *__device__.*[ &*]{prefixed}{name}\("
+        function = rf"^ *(?:static )?__device__.*[ &*]{prefixed}{name}\("
         wanted.append(rf"{function}|^(?:struct|enum) (?:class |alignas\S* )?{name}\b")
     for pattern in wanted:
         start = next(

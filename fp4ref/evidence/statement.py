@@ -43,7 +43,7 @@ def line(place: str) -> Line:
     name, _, number = place.rpartition(":")
     path = _PACKAGE_PARENT / name
     if not name.endswith(".py"):
-        found = list((kernel_root() / "kernel").glob(f"*/{Path(name).name}"))
+        found = list((kernel_root() / "kernel").rglob(Path(name).name))
         path = found[0] if found else path
     if not number or not path.is_file():
         return Line(place, "")

@@ -111,7 +111,7 @@ def multiply_k_tile(
             if k_tile + 1 < k_tiles:
                 mma.mainloop.peek()
         elect_sync(warp)
-        scales = yield from mma.scale_copies.copy(stage.index)
+        scales = yield from mma.scale_copies.copy(stage.index)  # 6.6.4
         with warp.frame("6.6.5"):
             for k_block in mma.multiplier.k_blocks:
                 accumulate = k_tile > 0 or k_block > 0

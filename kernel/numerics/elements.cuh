@@ -1,4 +1,4 @@
-// elements: every number format as data, with the way to and from float32.
+// elements: the table of number formats, and of the blocks that share a scale.
 //
 // Here only those that C and D can have: 16 bytes of shared memory from and to float32.
 #pragma once

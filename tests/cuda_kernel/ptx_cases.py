@@ -9,7 +9,7 @@ from gemm_cases import CONFIG_CASES, Case, asked
 
 from fp4ref.cuda_kernel import packaged_configs
 from fp4ref.cuda_kernel.build import nvrtc_version
-from fp4ref.cuda_kernel.header import constants
+from fp4ref.cuda_kernel.choices import constants
 
 needs_nvrtc = pytest.mark.skipif(
     nvrtc_version() is None,

@@ -15,7 +15,8 @@ import fp4ref
 from fp4ref import GemmConfig, ScaleFormat
 from fp4ref.cuda_kernel import build, kernel_code, packaged_configs, parameter_block
 from fp4ref.cuda_kernel.build import normalised, packaged
-from fp4ref.cuda_kernel.header import PLAN, plan_header
+from fp4ref.cuda_kernel.choices import headers, one_file
+from fp4ref.cuda_kernel.header import plan_header
 from fp4ref.cuda_kernel.package import texts
 from fp4ref.cuda_kernel.parameters import PARAMS_NBYTES
 from fp4ref.cuda_kernel.sass import figures, mandatory
@@ -24,7 +25,6 @@ from fp4ref.cuda_kernel.sources import (
     MAIN,
     expand,
     kernel_root,
-    one_file,
 )
 from fp4ref.device.compile import CompileError
 from fp4ref.errors import InputError
@@ -47,9 +47,9 @@ def test_the_package_runs_without_nvrtc(name: str) -> None:
     config = packaged_configs()[name]
     assert kernel_code(config).origin == "packaged"
     changes = {
-        field: getattr(config, field)
-        for field in config.__dataclass_fields__
-        if getattr(config, field) != getattr(GemmConfig(), field)
+        name: value
+        for name, value in config.all_asked().items()
+        if value != GemmConfig().asked(name)
     }
     case = Case(130, 100, 288, config=changes)
     ptx = case.run("ptx")
@@ -144,7 +144,7 @@ def constants_of(config: GemmConfig) -> dict[str, str]:
 
 def test_every_constant_of_the_plan_is_used() -> None:
     header = plan_header(GemmConfig())
-    others = one_file(kernel_root(), header).replace(header, "")
+    others = one_file(GemmConfig()).replace(header, "")
     unused = {
         name
         for name in constants_of(GemmConfig())
@@ -156,8 +156,9 @@ def test_every_constant_of_the_plan_is_used() -> None:
     assert all(header.count(name) == 1 for name in in_rings)
 
 
-def test_the_header_in_the_kernels_folder_is_the_default_plan() -> None:
-    assert (kernel_root() / PLAN).read_text() == plan_header(GemmConfig())
+def test_the_headers_in_the_kernels_folder_are_those_of_the_default() -> None:
+    for path, text in headers(GemmConfig()).items():
+        assert (kernel_root() / path).read_text() == text
 
 
 def test_constants_follow_the_configuration() -> None:

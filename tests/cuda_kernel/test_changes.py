@@ -10,10 +10,10 @@ from gemm_cases import Case
 from ptx_cases import needs_nvrtc
 
 import fp4ref
-from fp4ref.cuda_kernel import KernelCode, on_sm, plan_header
+from fp4ref.cuda_kernel import KernelCode, headers, on_sm
 from fp4ref.cuda_kernel.build import ARCH, normalised
 from fp4ref.cuda_kernel.header import PLAN
-from fp4ref.cuda_kernel.sources import MAIN, expand, kernel_root, one_file
+from fp4ref.cuda_kernel.sources import MAIN, expand, kernel_root
 from fp4ref.device.compile import compile_cuda
 from fp4ref.gemm.config import GemmConfig
 from fp4ref.ptx import KernelTrap
@@ -137,7 +137,7 @@ def test_compare_locates(change: Change, monkeypatch: pytest.MonkeyPatch) -> Non
     path, root = f"kernel/{change.file}", kernel_root()
     text = (root / path).read_text()
     assert text.count(change.old) == 1
-    changed = {path: text.replace(change.old, change.new), PLAN: plan_header(config)}
+    changed = headers(config) | {path: text.replace(change.old, change.new)}
     compiled = compile_cuda(expand(changed, root), ARCH, name=MAIN)
     code = KernelCode(normalised(compiled.ptx), "changed")
     monkeypatch.setattr(on_sm, "kernel_code", lambda config: code)
@@ -151,10 +151,10 @@ def test_compare_locates(change: Change, monkeypatch: pytest.MonkeyPatch) -> Non
 
 @needs_nvrtc
 def test_another_shared_base_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    header = plan_header(GemmConfig())
-    assert header.count("BASE = 1024;") == 1
-    header = header.replace("BASE = 1024;", "BASE = 2048;")
-    compiled = compile_cuda(one_file(kernel_root(), header), ARCH, name=MAIN)
+    changed = headers(GemmConfig())
+    assert changed[PLAN].count("BASE = 1024;") == 1
+    changed[PLAN] = changed[PLAN].replace("BASE = 1024;", "BASE = 2048;")
+    compiled = compile_cuda(expand(changed, kernel_root()), ARCH, name=MAIN)
     code = KernelCode(normalised(compiled.ptx), "changed")
     monkeypatch.setattr(on_sm, "kernel_code", lambda config: code)
     with pytest.raises(KernelTrap, match="trap reached"):

@@ -106,11 +106,11 @@ def test_events_name_kernel_lines_and_barriers() -> None:
     assert {"backend": "ptx"}.items() <= trace.meta.items()
     assert trace.meta["kernel"].startswith("nvfp4_gemm, ")
     files = {
-        "tcgen05.mma": "mma_warp.cuh",
-        "tcgen05.cp": "mma_warp.cuh",
-        "cp.async.bulk.tensor.3d.load": "producer_warp.cuh",
-        "cp.async.bulk.tensor.3d.store": "epilogue_warp.cuh",
-        "clusterlaunchcontrol.try_cancel": "tile_scheduler.cuh",
+        "tcgen05.mma": "one_sm.cuh",
+        "tcgen05.cp": "scale_copies.cuh",
+        "cp.async.bulk.tensor.3d.load": "tma_loader.cuh",
+        "cp.async.bulk.tensor.3d.store": "tile_writer.cuh",
+        "clusterlaunchcontrol.try_cancel": "scheduler_warp.cuh",
         "tcgen05.dealloc": "cleanup.cuh",
     }
     for operation, file in files.items():

@@ -11,76 +11,32 @@ from pathlib import Path
 import pytest
 
 from fp4ref import GemmConfig, frames, plan
-from fp4ref.cuda_kernel import plan_header
-from fp4ref.cuda_kernel.sources import one_file
+from fp4ref.cuda_kernel.choices import pieces
+from fp4ref.cuda_kernel.twins import exceptions
 from fp4ref.cuda_kernel.twins import twin as kernel_twin
+from fp4ref.gemm.fusion.registry import activations
 
 ROOT = Path(__file__).parents[2]
 FOLDERS = ("hardware", "gemm", "layout", "numerics")
 SOURCES = sorted(
     path
     for folder in FOLDERS
-    for path in (ROOT / "kernel" / folder).iterdir()
+    for path in (ROOT / "kernel" / folder).rglob("*")
     if path.suffix in (".cuh", ".cu")
 )
+TABLES = exceptions()
+"""What has no twin of its name, with the reason."""
 
-MODEL_ONLY = {
-    "gemm/problem": "what the host does",
-    "hardware/advisory": "silicon keeps its own books",
-    "hardware/cluster": "the kernel runs without a cluster",
-    "hardware/cp_async": "for compiled kernels of others",
-    "hardware/in_flight": "silicon keeps its own books",
-    "hardware/grid": "the driver's part",
-    "hardware/machine": "silicon steps the warps",
-    "hardware/byte_array": "silicon is the memory",
-    "hardware/cta_barriers": "silicon keeps its own books",
-    "hardware/global_memory": "silicon is the memory",
-    "hardware/machine_state": "silicon keeps its own books",
-    "hardware/mbarrier_unit": "silicon counts",
-    "hardware/mma_operands": "silicon reads its operands",
-    "hardware/mma_unscaled": "for compiled kernels of others",
-    "hardware/registers": "silicon has a scoreboard",
-    "hardware/schedule": "silicon decides when work lands",
-    "hardware/shared_memory": "silicon is the memory",
-    "hardware/source_line": "the compiler writes the lines",
-    "hardware/tcgen05_issue": "silicon keeps the order",
-    "hardware/tensor_memory": "silicon is the memory",
-    "hardware/tma_box": "silicon finds the bytes",
-    "layout/algebra": "the kernel writes its offsets out",
-    "layout/int_tuple": "the kernel writes its offsets out",
-    "layout/tiling": "the kernel writes its offsets out",
-    "numerics/dot": "the tensor core does it",
-    "numerics/dot_jit": "the tensor core does it",
-    "numerics/dot_unscaled": "for compiled kernels of others",
-    "numerics/dot_unscaled_jit": "for compiled kernels of others",
-    "numerics/element": "silicon reads the codes",
-    "numerics/elements": "the plan's constants say which formats",
-    "numerics/operands": "the tensor core does it",
-}
-
-# A wrapper that stands for a method, or for several functions, of its module.
-WRAPPER_OF = {
-    "smem_base": "smem_base",
-    "smem_descriptor": "SmemDescriptor",
-    "tma_wait_group_read": "wait_group",
-    "instr_descriptor_encode": "encode",
-}
-
-# Functions of a role file that have no function of this name in the emulator.
 KERNEL_ONLY = {
-    "config": {"idesc"},  # a method of the plan
-    "pipeline": {"barrier"},
-    "tile_scheduler": {"clc_response"},
-    "partition": set(),
-    "plan": {ring.name for ring in plan(GemmConfig()).rings} | {"init"},
-    "shared_storage": {b.name for b in plan(GemmConfig()).buffers},
-    "nvfp4_gemm": {"scheduler"},
+    name: set(functions) for name, functions in TABLES["kernel_only"].items()
 }
+KERNEL_ONLY["gemm/plan"] |= {ring.name for ring in plan(GemmConfig()).rings}
+KERNEL_ONLY["gemm/plan"] |= {buffer.name for buffer in plan(GemmConfig()).buffers}
 
 
 def twin(source: Path) -> str:
     """Text of the model: a module, or all modules of a room, its docstring first."""
-    path = ROOT / "fp4ref" / source.parent.name / source.stem
+    path = ROOT / "fp4ref" / name(source)
     if path.is_dir():
         return "\n".join(each.read_text() for each in sorted(path.glob("*.py")))
     return path.with_suffix(".py").read_text()
@@ -105,22 +61,32 @@ def names_in(model: str) -> set[str]:
 
 def functions_of(source: Path) -> set[str]:
     text = re.sub(r"//.*", "", source.read_text())
-    pattern = r"(?m)^ *__device__ __forceinline__(?: constexpr)? [\w<>]+[ &*]+(\w+)\("
+    pattern = r"(?m)^ *(?:static )?__device__ __forceinline__(?: constexpr)? [\w<>]+[ &*]+(\w+)\("
     return set(re.findall(pattern, text))
 
 
 def name(source: Path) -> str:
-    return f"{source.parent.name}/{source.stem}"
+    return source.relative_to(ROOT / "kernel").with_suffix("").as_posix()
 
 
 def test_every_model_has_a_kernel_source() -> None:
+    """The plan is a room of its own, and one header."""
+    package = ROOT / "fp4ref"
     models = {
-        f"{folder}/{path.stem}"
+        path.relative_to(package).with_suffix("").as_posix()
         for folder in FOLDERS
-        for path in (ROOT / "fp4ref" / folder).glob("[!_]*")
-        if path.suffix == ".py" or (path / "__init__.py").is_file()
+        for path in (package / folder).rglob("[!_]*.py")
     }
-    assert models - set(MODEL_ONLY) == {name(source) for source in SOURCES}
+    models = {each for each in models if not each.startswith("gemm/plan/")}
+    models.add("gemm/plan")
+    assert models - set(TABLES["model_only"]) == {name(source) for source in SOURCES}
+    assert set(TABLES["model_only"]) <= models
+
+
+def test_a_file_is_known_by_its_name() -> None:
+    """An event of the kernel names the file only."""
+    names = [source.name for source in SOURCES]
+    assert len(set(names)) == len(names)
 
 
 @pytest.mark.parametrize("source", SOURCES, ids=name)
@@ -135,7 +101,7 @@ def test_same_first_line(source: Path) -> None:
 
 
 HARDWARE = [s for s in SOURCES if s.parent.name == "hardware" and s.stem != "sm"]
-ROLES = [s for s in SOURCES if s.parent.name == "gemm"]
+ROLES = [s for s in SOURCES if name(s).startswith("gemm/")]
 
 
 @pytest.mark.parametrize("source", HARDWARE, ids=name)
@@ -146,20 +112,20 @@ def test_every_wrapper_is_an_operation_of_its_module(source: Path) -> None:
         if not re.search(rf"(?m)^__device__.*\b{wrapper}\(", text):
             continue  # a method
         assert wrapper.startswith(f"{source.stem}_"), wrapper
-        operation = WRAPPER_OF.get(wrapper, wrapper.removeprefix(f"{source.stem}_"))
+        plain = wrapper.removeprefix(f"{source.stem}_")
+        operation = TABLES["wrapper_of"].get(wrapper, plain)
         assert operation in known, f"{wrapper}: its model has no {operation}"
 
 
 @pytest.mark.parametrize("source", ROLES, ids=name)
 def test_every_function_of_a_role_is_one_of_the_emulators(source: Path) -> None:
-    known = names_in(twin(source)) | KERNEL_ONLY.get(source.stem, set())
-    found = {each.removeprefix("config_") for each in functions_of(source)}
-    assert found <= known, found - known
+    known = names_in(twin(source)) | KERNEL_ONLY.get(name(source), set())
+    assert functions_of(source) <= known
 
 
 @pytest.mark.parametrize("source", SOURCES, ids=name)
 def test_inline_ptx_is_in_the_wrappers_only(source: Path) -> None:
-    if source.parent.name in ("gemm", "layout"):
+    if name(source).startswith(("gemm", "layout")):
         assert not re.search(r"\basm\b", source.read_text())
 
 
@@ -181,18 +147,25 @@ def test_the_frames_of_a_role_are_the_emulators(source: Path) -> None:
 
 
 def test_each_file_is_in_the_kernel() -> None:
-    text = one_file(ROOT, plan_header(GemmConfig()))
-    for source in SOURCES:
-        assert f'"kernel/{name(source)}{source.suffix}"' in text, source
+    """A choice brings its file; together these make every choice."""
+    many = {"c_format": "bf16", "beta": 1.0, "bias": True, "scheduler": "static"}
+    configs = [
+        *(GemmConfig(), GemmConfig.nvfp4(d_format="nvfp4", **many)),
+        *(GemmConfig.nvfp4(activation=each) for each in activations()),
+    ]
+    taken = {file for config in configs for file in pieces(config)}
+    assert taken == {f"kernel/{name(source)}{source.suffix}" for source in SOURCES}
 
 
-HOST_ONLY = {
-    "fp4ref.gemm.partition:multicast_masks": "the kernel runs without a cluster",
-    "fp4ref.gemm.partition:operand_map": "the host encodes tensor maps",
-    "fp4ref.gemm.partition:scale_map": "the host encodes tensor maps",
-    "fp4ref.gemm.partition:tile_operand": "TMA takes coordinates, not layouts",
-    "fp4ref.hardware.cluster:wait": "the kernel runs without a cluster",
-}
+def test_what_is_not_chosen_takes_no_part() -> None:
+    plain, static = pieces(GemmConfig()), pieces(GemmConfig.nvfp4(scheduler="static"))
+    assert "kernel/gemm/tiles/clc_scheduler.cuh" in plain
+    assert "kernel/gemm/scheduler_warp.cuh" in plain
+    assert "kernel/gemm/epilogue_load_warp.cuh" not in plain
+    assert "kernel/gemm/tiles/clc_scheduler.cuh" not in static
+    assert "kernel/gemm/scheduler_warp.cuh" not in static
+
+
 ONE_SCREEN = 60
 """Lines of one side of a frame that a reader can hold on one screen."""
 
@@ -208,7 +181,7 @@ EMULATORS = sorted(
 @pytest.mark.parametrize("emulator", EMULATORS)
 def test_each_frame_has_a_twin_on_one_screen(emulator: str) -> None:
     found = kernel_twin(emulator)
-    if emulator in HOST_ONLY:
+    if emulator.removeprefix("fp4ref.") in TABLES["host_only"]:
         assert found is None
         return
     assert found is not None

@@ -13,7 +13,7 @@ from ptx_cases import needs_nvrtc
 import fp4ref
 from fp4ref import GemmConfig
 from fp4ref.cuda_kernel.build import ARCH
-from fp4ref.cuda_kernel.header import PLAN, plan_header
+from fp4ref.cuda_kernel.choices import headers
 from fp4ref.cuda_kernel.on_device import device_argument
 from fp4ref.cuda_kernel.parameters import (
     PARAMS,
@@ -129,7 +129,7 @@ def test_the_compiler_takes_a_row_more() -> None:
     extra = Field("extra", Kind.F32, "one more parameter", lambda params: 0.75)
     table = (*FIELDS[:3], extra, *FIELDS[3:])
     header = with_struct((kernel_root() / PARAMS).read_text(), table)
-    changed = {PARAMS: header, PLAN: plan_header(GemmConfig())}
+    changed = headers(GemmConfig()) | {PARAMS: header}
     compiled = compile_cuda(expand(changed, kernel_root()), ARCH)
     program = Program.of(parse(compiled.ptx), ENTRY)
     assert program.param_nbytes == block_layout(table)[1] == 1024

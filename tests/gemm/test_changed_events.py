@@ -14,17 +14,15 @@ from compared_events import SEED, EventMismatch, assignment, check, check_run, r
 from expected_problem import Gemm
 
 from fp4ref.errors import HardwareFault
-from fp4ref.gemm import (
-    epilogue_warp,
-    mma_warp,
-    partition,
-    producer_warp,
-)
+from fp4ref.gemm import epilogue_warp, partition, producer_warp
+from fp4ref.gemm.epilogue import tile_writer
+from fp4ref.gemm.load import tma_loader
+from fp4ref.gemm.multiply import one_sm
 from fp4ref.gemm.pipeline import Producer, Ring
 from fp4ref.gemm.plan import Plan, rings
 from fp4ref.gemm.plan.tmem_map import TmemMap
 from fp4ref.gemm.tile_grid import TileGrid
-from fp4ref.hardware import mbarrier, tma
+from fp4ref.hardware import mbarrier, tcgen05, tma, tmem
 from fp4ref.trace import Event, Trace
 
 SMALL = Gemm(256, 256, 768, stages=2)
@@ -44,17 +42,15 @@ def stage_bytes_in_two_parts(patch: pytest.MonkeyPatch) -> None:
 
 def another_k_tile_of_a(patch: pytest.MonkeyPatch) -> None:
     right = partition.a_coords
-    patch.setattr(producer_warp, "a_coords", lambda work, k: right(work, 2 - k))
+    patch.setattr(tma_loader, "a_coords", lambda work, k: right(work, 2 - k))
 
 
 def b_row_as_tile_index(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(
-        producer_warp, "b_coords", lambda work, k, _: (256 * k, work.n, work.l)
-    )
+    patch.setattr(tma_loader, "b_coords", lambda work, k, _: (256 * k, work.n, work.l))
 
 
 def sfa_atom_as_tile_index(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(producer_warp, "sfa_coords", lambda work, k: (0, k, work.m, work.l))
+    patch.setattr(tma_loader, "sfa_coords", lambda work, k: (0, k, work.m, work.l))
 
 
 def sfb_in_other_columns(patch: pytest.MonkeyPatch) -> None:
@@ -84,7 +80,7 @@ def one_arrival_for_each_warp(patch: pytest.MonkeyPatch) -> None:
 
 
 def half_a_k_block(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(mma_warp, "K_BLOCK_STEP", 1)
+    patch.setattr(one_sm, "K_BLOCK_STEP", 1)
 
 
 def negated_a(patch: pytest.MonkeyPatch) -> None:
@@ -95,7 +91,7 @@ def negated_a(patch: pytest.MonkeyPatch) -> None:
 def subtiles_stored_from_the_right(patch: pytest.MonkeyPatch) -> None:
     right = partition.subtile_coords
     patch.setattr(
-        epilogue_warp, "subtile_coords", lambda work, i, n: right(work, 3 - i, n)
+        tile_writer, "subtile_coords", lambda work, i, n: right(work, 3 - i, n)
     )
 
 
@@ -115,13 +111,13 @@ def transposed_tiles(patch: pytest.MonkeyPatch) -> None:
 
 
 def fewer_columns_in_a_subtile_load(patch: pytest.MonkeyPatch) -> None:
-    right = epilogue_warp.tmem.ld
+    right = tmem.ld
 
     def halves(warp: Any, taddr: int, shape: Any, repeat: int) -> Any:
         right(warp, taddr, shape, repeat // 2)
         return right(warp, taddr, shape, repeat)
 
-    patch.setattr(epilogue_warp.tmem, "ld", halves)
+    patch.setattr(tmem, "ld", halves)
 
 
 MUTATIONS: list[Mutate] = [
@@ -153,7 +149,7 @@ def test_a_changed_kernel_is_found(
 
 
 def arrives_instead_of_a_commit(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(mma_warp.tcgen05, "commit", mbarrier.arrive)
+    patch.setattr(tcgen05, "commit", mbarrier.arrive)
 
 
 def more_bytes_expected_than_come(patch: pytest.MonkeyPatch) -> None:
@@ -162,7 +158,7 @@ def more_bytes_expected_than_come(patch: pytest.MonkeyPatch) -> None:
 
 
 def no_fence_before_the_release(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(epilogue_warp.tcgen05, "fence_before_thread_sync", lambda warp: None)
+    patch.setattr(tcgen05, "fence_before_thread_sync", lambda warp: None)
 
 
 @pytest.mark.parametrize(

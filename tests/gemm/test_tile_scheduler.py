@@ -12,19 +12,16 @@ from wide_operands import wide_pair
 
 import fp4ref
 from fp4ref import BlockScaled, GemmConfig
-from fp4ref.gemm.pipeline import (
-    Consumer,
-    Producer,
-    arrive_on_empty,
-    arrive_on_full,
-    committed_by_tma,
-)
+from fp4ref.gemm.parts import parts
+from fp4ref.gemm.pipeline import Producer, committed_by_tma
 from fp4ref.gemm.plan import plan
-from fp4ref.gemm.plan.warps import WARP_THREADS
+from fp4ref.gemm.plan.warps import WarpRole
 from fp4ref.gemm.problem import GemmProblem
-from fp4ref.gemm.scheduler_warp import request_work, scheduler_warp
+from fp4ref.gemm.roles import body
+from fp4ref.gemm.scheduler_warp import request_work
 from fp4ref.gemm.shared_storage import SharedStorage, init_barriers
 from fp4ref.gemm.tile_grid import TileGrid, WorkTile
+from fp4ref.gemm.tiles.clc_scheduler import ClcTileScheduler
 from fp4ref.hardware.clc import ClcFault
 from fp4ref.hardware.machine import Machine
 from fp4ref.hardware.schedule import make_schedule
@@ -53,31 +50,22 @@ def walk(
     )
     params = GemmProblem(machine, a, b, None, None, config).params
     seen: Seen = defaultdict(list)
+    chosen = parts(plan(config))
 
     def worker(warp: Warp, storage: SharedStorage) -> Any:
         yield from init_barriers(warp, storage)
-        scheduler = storage.tile_scheduler(warp)
-        throttle = Producer(
-            warp, storage.ring("throttle"), arrive_on_full(WARP_THREADS)
-        )
+        scheduler = chosen.tile_scheduler(warp, storage)
+        throttle = chosen.throttle(warp, storage)
         work = scheduler.initial_work()
         while work.valid:
             seen[warp.cta.ctaid, warp.index].append((work.m, work.n, work.l))
-            if warp.index == 2 and config.tiles.scheduler == "clc":
-                with (yield from throttle.acquire()):
-                    pass
+            if warp.index == 2:
+                yield from throttle.release()
             work = yield from scheduler.fetch_next_work()
 
     def asker(warp: Warp, storage: SharedStorage) -> Any:
-        yield from init_barriers(warp, storage)
-        if config.tiles.scheduler == "clc":
-            yield from scheduler_warp(
-                warp,
-                storage.tile_scheduler(warp),
-                Consumer(warp, storage.ring("throttle"), arrive_on_empty(WARP_THREADS)),
-                Producer(warp, storage.ring("clc"), committed_by_tma),
-                storage.clc_responses,
-            )
+        scheduler = plan(config).warps[WarpRole.SCHEDULER.value]
+        yield from body(scheduler)(warp, storage, chosen)
 
     def idle(warp: Warp, storage: SharedStorage) -> Any:
         yield from init_barriers(warp, storage)
@@ -183,9 +171,9 @@ def test_asking_again_after_a_failure_is_a_fault() -> None:
     def ask_on(warp: Warp, storage: SharedStorage) -> Any:
         yield from init_barriers(warp, storage)
         producer = Producer(warp, storage.ring("clc"), committed_by_tma)
-        scheduler = storage.tile_scheduler(warp)
+        scheduler = ClcTileScheduler(warp, storage)
         for _ in range(2):
-            yield from request_work(warp, producer, storage.clc_responses)
+            yield from request_work(producer, storage)
             yield from scheduler.fetch_next_work()
 
     def idle(warp: Warp, storage: SharedStorage) -> Any:

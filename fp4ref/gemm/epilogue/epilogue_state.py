@@ -1,4 +1,4 @@
-"""Part 7. epilogue_state: what one warp of the epilogue holds."""
+"""Part 7. epilogue_state: what one thread of an epilogue warp holds."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@
 struct TmaLoader {
     const SharedStorage& storage;
 
-    // Frame 5.1.
+    // Fetch the tensor maps ahead of their first use.
     __device__ __forceinline__ void prefetch() const {
         const GemmParams& params = storage.params;
         tma_prefetch_tensormap(params.a);
