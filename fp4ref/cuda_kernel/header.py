@@ -13,12 +13,7 @@ from fp4ref.gemm import plan as plan_room
 from fp4ref.gemm.config import GemmConfig
 from fp4ref.gemm.plan import Plan, plan
 from fp4ref.gemm.plan.rings import Arrivals, RingSpec
-from fp4ref.gemm.plan.warps import (
-    EPILOGUE_THREADS,
-    EPILOGUE_WARPS,
-    WARP_THREADS,
-    NamedBarrierId,
-)
+from fp4ref.gemm.plan.warps import NamedBarrierId
 from fp4ref.hardware.shared_memory import BASE as SMEM_BASE
 from fp4ref.hardware.shared_memory import NBYTES as SMEM_NBYTES
 from fp4ref.hardware.tmem import COLUMNS
@@ -60,8 +55,8 @@ def _asked(p: Plan) -> Iterator[str]:
 _NUMBERS = (
     *("tile_m", "tile_n", "tile_k", "k_blocks", "sf_vec_size", "subtile_n", "subtiles"),
     *("mainloop_stages", "a_nbytes", "b_nbytes", "sfa_nbytes", "sfb_nbytes"),
-    *("stage_tx_bytes", "c_subtile_nbytes", "c_row_nbytes", "d_subtile_nbytes"),
-    *("d_row_nbytes", "sfa_columns", "sfb_columns"),
+    *("stage_tx_bytes", "c_subtile_nbytes", "c_row_nbytes", "d_row_nbytes"),
+    *("sfa_columns", "sfb_columns"),
 )
 
 
@@ -76,9 +71,8 @@ def _deduced(p: Plan) -> Iterator[str]:
 
 def _warps(p: Plan) -> Iterator[str]:
     """The warps by role, their threads, and the barriers where they meet."""
-    yield _number("WARP_THREADS", WARP_THREADS)
-    yield _number("EPILOGUE_WARPS", EPILOGUE_WARPS)
-    yield _number("EPILOGUE_THREADS", EPILOGUE_THREADS)
+    for name in ("warp_threads", "epilogue_warps", "epilogue_threads"):
+        yield _number(name.upper(), getattr(p, name))
     yield _number("CTA_THREADS", p.threads)
     yield ""
     yield "// The first warp of each role."

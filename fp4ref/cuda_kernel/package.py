@@ -1,8 +1,8 @@
 """package: write the PTX and SASS that travel with fp4ref.
 
 Run ``python -m fp4ref.cuda_kernel.package`` in a checkout with NVRTC after a change of
-``kernel/``, or of the table of parameters, whose struct it writes first; a test
-compares the files with what NVRTC makes.
+``kernel/``, of the plan or of the table of parameters; it writes their headers first. A
+test compares the files with what NVRTC makes.
 """
 
 from __future__ import annotations
@@ -16,8 +16,11 @@ from fp4ref.cuda_kernel.build import (
     normalised,
     packaged_configs,
 )
+from fp4ref.cuda_kernel.choices import headers
 from fp4ref.cuda_kernel.parameters import write_struct
 from fp4ref.cuda_kernel.sass import disassemble, figures
+from fp4ref.cuda_kernel.sources import kernel_root
+from fp4ref.gemm.config import GemmConfig
 
 FOLDER = Path(__file__).parents[1] / "data" / "kernel"
 
@@ -44,7 +47,9 @@ def texts() -> dict[str, str]:
 
 
 def main() -> None:
-    """Write the files."""
+    """Write the files, after the headers in the checkout."""
+    for path, text in headers(GemmConfig()).items():
+        (kernel_root() / path).write_text(text, encoding="utf-8")
     write_struct()
     FOLDER.mkdir(exist_ok=True)
     for name, text in texts().items():

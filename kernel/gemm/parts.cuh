@@ -1,7 +1,7 @@
 // Parts 1 to 8. parts: which piece does each job; every choice is made here, once.
 //
-// Written by fp4ref.cuda_kernel.choices from fp4ref.gemm.parts. This is for
-// GemmConfig(); what a configuration chooses takes its place.
+// Written by fp4ref.cuda_kernel.choices from fp4ref.gemm.parts. These are
+// the choices of GemmConfig(); those of what is compiled take their place.
 #pragma once
 #include "epilogue/convert.cuh"
 #include "fusion/acc_fetch.cuh"

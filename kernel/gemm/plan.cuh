@@ -20,9 +20,9 @@ constexpr u32 TILE_N = 128;
 constexpr u32 TILE_K = 256;
 // MMAs of K = 64 in 256.
 constexpr u32 K_BLOCKS = 4;
-// elements of K that share a scale in NVFP4.
+// NVFP4: elements of K that share a scale.
 constexpr u32 SF_VEC_SIZE = 16;
-// a row of 32 f32 numbers is the widest swizzle's span.
+// columns of D that the epilogue handles at a time.
 constexpr u32 SUBTILE_N = 32;
 // columns of D in pieces of 32: 128 / 32.
 constexpr u32 SUBTILES = 4;
@@ -42,8 +42,6 @@ constexpr u32 STAGE_TX_BYTES = 36864;
 constexpr u32 C_SUBTILE_NBYTES = 0;
 // 0 bytes in 128 rows.
 constexpr u32 C_ROW_NBYTES = 0;
-// 128 x 32 elements of f32.
-constexpr u32 D_SUBTILE_NBYTES = 16384;
 // 16,384 bytes in 128 rows.
 constexpr u32 D_ROW_NBYTES = 128;
 // 4 for 128 rows and each K=64 block.

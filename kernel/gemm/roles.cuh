@@ -1,7 +1,7 @@
 // Parts 1 to 8. roles: what each warp of a CTA runs.
 //
-// Written by fp4ref.cuda_kernel.choices from fp4ref.gemm.roles. This is for
-// GemmConfig(); what a configuration chooses takes its place.
+// Written by fp4ref.cuda_kernel.choices from fp4ref.gemm.roles. These are
+// the choices of GemmConfig(); those of what is compiled take their place.
 #pragma once
 #include "epilogue_warp.cuh"
 #include "idle_warp.cuh"

@@ -15,7 +15,7 @@ import fp4ref
 from fp4ref import GemmConfig, ScaleFormat
 from fp4ref.cuda_kernel import build, kernel_code, packaged_configs, parameter_block
 from fp4ref.cuda_kernel.build import normalised, packaged
-from fp4ref.cuda_kernel.choices import headers, one_file
+from fp4ref.cuda_kernel.choices import PARTS, headers, one_file
 from fp4ref.cuda_kernel.header import plan_header
 from fp4ref.cuda_kernel.package import texts
 from fp4ref.cuda_kernel.parameters import PARAMS_NBYTES
@@ -143,11 +143,12 @@ def constants_of(config: GemmConfig) -> dict[str, str]:
 
 
 def test_every_constant_of_the_plan_is_used() -> None:
-    header = plan_header(GemmConfig())
-    others = one_file(GemmConfig()).replace(header, "")
+    config = GemmConfig.nvfp4(c_format="bf16", beta=1.0, d_format="nvfp4")
+    header = plan_header(config)
+    others = one_file(config).replace(header, "")
     unused = {
         name
-        for name in constants_of(GemmConfig())
+        for name in constants_of(config)
         if not re.search(rf"\b{name}\b", others.replace(f"{name} = ", ""))
     }
     asserted = {"smem_map::END"}
@@ -165,8 +166,11 @@ def test_constants_follow_the_configuration() -> None:
     config = GemmConfig.example_72b(beta=-1.5)
     found = constants_of(config)
     assert found["MAINLOOP_STAGES"] == "4"
-    assert found["SFD_UE8M0"] == "true"
-    assert found["BETA_BITS"] == str(0xBFC00000)
+    parts = headers(config)[PARTS]
+    assert "using Output = BlockScaleFactorRowStore<UE8M0, 0x40000000>;" in parts
+    assert (
+        "Fma<Constant<0xbfc00000>, SrcFetch<F32>, Multiply<Alpha, AccFetch>>" in parts
+    )
     assert found["smem_map::A"] == str(plan(config).smem.a)
     assert found["tmem_map::BUFFER"] == "32"
 

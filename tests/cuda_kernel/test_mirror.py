@@ -61,7 +61,8 @@ def names_in(model: str) -> set[str]:
 
 def functions_of(source: Path) -> set[str]:
     text = re.sub(r"//.*", "", source.read_text())
-    pattern = r"(?m)^ *(?:static )?__device__ __forceinline__(?: constexpr)? [\w<>]+[ &*]+(\w+)\("
+    inline = r"(?m)^ *(?:static )?__device__ __forceinline__(?: constexpr)?"
+    pattern = inline + r" [\w<>]+[ &*]+(\w+)\("
     return set(re.findall(pattern, text))
 
 

@@ -43,7 +43,7 @@ def test_the_cases_cover_every_setting() -> None:
         "bias": {False, True},
         "stages": {None, 2, 3, 4},
     }.items():
-        assert {getattr(c, name) for c in configs} == values, name
+        assert {c.asked(name) for c in configs} == values, name
 
 
 SMALL = [

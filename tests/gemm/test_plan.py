@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import inspect
 import random
@@ -172,7 +173,7 @@ ROLES = sorted(
     for path in Path(plan_room.__file__).parents[1].glob("*.py")
     if path.stem.endswith("_warp") or path.stem in ("cleanup", "pipeline", "work")
 )
-TESTS_OF_A_CHOICE = {"d_format", "c_format", "loads_c", "scheduler", "used"}
+TESTS_OF_A_CHOICE = {"d_format", "c_format", "loads_c", "used", "works"}
 
 
 @pytest.mark.parametrize("name", ROLES)
@@ -188,3 +189,14 @@ def test_every_role_is_looked_at() -> None:
         "idle_warp",
         *("cleanup", "pipeline", "work"),
     } == set(ROLES)
+
+
+def words_of(text: str) -> set[str]:
+    """Names and attributes of a module."""
+    nodes = list(ast.walk(ast.parse(text)))
+    names = {node.id for node in nodes if isinstance(node, ast.Name)}
+    return names | {node.attr for node in nodes if isinstance(node, ast.Attribute)}
+
+
+def test_reading_the_configuration_is_seen() -> None:
+    assert "config" in words_of("if storage.plan.config.bias: pass")

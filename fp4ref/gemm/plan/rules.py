@@ -173,7 +173,7 @@ def _accumulators(p: Plan) -> str | None:
     )
 
 
-_COLUMNS = ("accumulator_stages", "tile_n", "scale_buffers")
+_COLUMNS = ("accumulator_stages", "tile_m", "tile_n", "scale_buffers")
 
 
 @rule("accumulators and scales fit in TMEM", _TMEM, *_COLUMNS, _ACCUMULATORS)
@@ -187,7 +187,8 @@ def _columns(p: Plan) -> str | None:
     )
 
 
-_EPILOGUE = ("c_stages", "d_stages", "c_format", "d_format", "tile_n")
+_TILE = ("tile_m", "tile_n", "tile_k")
+_EPILOGUE = ("c_stages", "d_stages", "c_format", "d_format", *_TILE)
 _BUDGET = "CUTLASS sm100_pipeline_carveout.inl"
 
 

@@ -17,7 +17,7 @@ from fp4ref.gemm.plan.json_values import json_values
 from fp4ref.gemm.plan.rings import RingSpec, rings
 from fp4ref.gemm.plan.smem_map import Buffer, SmemMap
 from fp4ref.gemm.plan.tmem_map import TmemMap
-from fp4ref.gemm.plan.warps import RoleWarps, warps
+from fp4ref.gemm.plan.warps import EPILOGUE_WARPS, WARP_THREADS, RoleWarps, warps
 from fp4ref.gemm.plan.why import Deduced, Why, deduced
 from fp4ref.hardware.clc import RESPONSE_NBYTES
 from fp4ref.hardware.shared_memory import NBYTES as SMEM_NBYTES
@@ -223,7 +223,22 @@ class Plan(EpilogueValues):
             loads_c=self.loads_c, asks_clc=self.config.tiles.scheduler == "clc"
         )
 
-    @deduced("32 of every warp", _KERNEL)
+    @deduced("fixed by the machine", "PTX: warps")
+    def warp_threads(self) -> int:
+        """Threads of a warp."""
+        return WARP_THREADS
+
+    @deduced("one for each quarter of the TMEM lanes", "PTX: tcgen05.ld access")
+    def epilogue_warps(self) -> int:
+        """Warps of the epilogue."""
+        return EPILOGUE_WARPS
+
+    @deduced("{p.warp_threads} of {p.epilogue_warps} warps", _KERNEL)
+    def epilogue_threads(self) -> int:
+        """Threads of the epilogue."""
+        return self.epilogue_warps * self.warp_threads
+
+    @deduced("{p.warp_threads} of every warp", _KERNEL)
     def threads(self) -> int:
         """Threads of a CTA."""
         return sum(each.threads for each in self.warps)

@@ -13,16 +13,17 @@ from fp4ref.gemm.pipeline import Consumer, arrive_on_empty
 from fp4ref.gemm.plan.warps import WARP_THREADS
 from fp4ref.gemm.shared_storage import SharedStorage
 from fp4ref.gemm.tile_grid import NO_WORK, WorkTile
-from fp4ref.gemm.tiles.scheduler import TileScheduler
+from fp4ref.gemm.tiles.scheduler import noted
 from fp4ref.hardware import clc, smem
 from fp4ref.hardware.sm import Blocked, Warp, frame
 
 
-class ClcTileScheduler(TileScheduler):
+class ClcTileScheduler:
     """Reads the answers that the scheduler warp asked for."""
 
     def __init__(self, warp: Warp, storage: SharedStorage) -> None:
-        super().__init__(warp, storage)
+        self.warp, self.grid = warp, storage.params.grid
+        self.storage = storage
         self._consumer = Consumer(
             warp, storage.ring("clc"), arrive_on_empty(WARP_THREADS)
         )
@@ -30,7 +31,7 @@ class ClcTileScheduler(TileScheduler):
     @frame("2.2")
     def initial_work(self) -> WorkTile:
         """Tile of blockIdx. Frame 2.2."""
-        return self.noted("initial_work", self.grid.tile(self.warp.cta.ctaid))
+        return noted(self.warp, "initial_work", self.grid.tile(self.warp.cta.ctaid))
 
     @frame("2.4", "1.10")
     def fetch_next_work(self) -> Generator[Blocked, None, WorkTile]:
@@ -41,6 +42,6 @@ class ClcTileScheduler(TileScheduler):
             # The next try_cancel overwrites the slot through the async proxy.
             smem.fence_proxy_async(self.warp)
         if not clc.is_canceled(response):
-            return self.noted("next_work", NO_WORK)
+            return noted(self.warp, "next_work", NO_WORK)
         ctaid = clc.get_first_ctaid(response)
-        return self.noted("next_work", self.grid.tile(ctaid))
+        return noted(self.warp, "next_work", self.grid.tile(ctaid))

@@ -5,31 +5,27 @@ The roles do not know which one it is, so they do not change with it.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Generator
+from typing import Protocol
 
-from fp4ref.gemm.shared_storage import SharedStorage
 from fp4ref.gemm.tile_grid import WorkTile
 from fp4ref.hardware.sm import Blocked, Warp
 
 
-class TileScheduler(ABC):
+class TileScheduler(Protocol):
     """One warp's own view."""
 
-    def __init__(self, warp: Warp, storage: SharedStorage) -> None:
-        self.warp, self.storage = warp, storage
-        self.grid = storage.params.grid
-
-    @abstractmethod
     def initial_work(self) -> WorkTile:
         """Tile that the CTA's own index stands for."""
+        ...
 
-    @abstractmethod
     def fetch_next_work(self) -> Generator[Blocked, None, WorkTile]:
         """Return the next tile, or `NO_WORK`."""
+        ...
 
-    def noted(self, what: str, work: WorkTile) -> WorkTile:
-        """Tell the trace which tile it is, and return it."""
-        facts = {"m": work.m, "n": work.n, "l": work.l, "valid": work.valid}
-        self.warp.note(f"tile_scheduler.{what}", **facts)
-        return work
+
+def noted(warp: Warp, what: str, work: WorkTile) -> WorkTile:
+    """Tell the trace which tile it is, and return it."""
+    facts = {"m": work.m, "n": work.n, "l": work.l, "valid": work.valid}
+    warp.note(f"tile_scheduler.{what}", **facts)
+    return work

@@ -6,26 +6,26 @@ from collections.abc import Generator
 
 from fp4ref.gemm.shared_storage import SharedStorage
 from fp4ref.gemm.tile_grid import WorkTile
-from fp4ref.gemm.tiles.scheduler import TileScheduler
+from fp4ref.gemm.tiles.scheduler import noted
 from fp4ref.hardware.sm import Blocked, Warp, frame
 
 
-class StaticTileScheduler(TileScheduler):
+class StaticTileScheduler:
     """Persistent CTAs take every gridDim-th tile."""
 
     def __init__(self, warp: Warp, storage: SharedStorage) -> None:
-        super().__init__(warp, storage)
+        self.warp, self.grid = warp, storage.params.grid
         self._stride = warp.cta.grid[0]
         self._number = warp.cta.ctaid[0]
 
     @frame("2.2")
     def initial_work(self) -> WorkTile:
         """Tile number blockIdx.x. Frame 2.2."""
-        return self.noted("initial_work", self.grid.tile_of_number(self._number))
+        return noted(self.warp, "initial_work", self.grid.tile_of_number(self._number))
 
     @frame("2.4")
     def fetch_next_work(self) -> Generator[Blocked, None, WorkTile]:
         """Tile number + gridDim.x; never blocks. Frame 2.4."""
         self._number += self._stride
         yield from ()
-        return self.noted("next_work", self.grid.tile_of_number(self._number))
+        return noted(self.warp, "next_work", self.grid.tile_of_number(self._number))
