@@ -21,6 +21,7 @@ import executions  # noqa: E402
 import frame_page  # noqa: E402
 import glossary  # noqa: E402
 import notebook_pages  # noqa: E402
+import pieces  # noqa: E402
 import rings  # noqa: E402
 import rooms  # noqa: E402
 import tables  # noqa: E402
@@ -41,6 +42,7 @@ def files() -> dict[str, str]:
         "_generated/glossary.md": glossary.page(),
         "_generated/executions.svg": executions.picture(),
         "_generated/executions.md": executions.page(),
+        "_generated/pieces.md": pieces.page(),
         "_generated/rings.md": rings.page(),
         f"_generated/{rings.FILE}": rings.picture(rings.drawn()),
         "_generated/rooms.md": rooms.page(),

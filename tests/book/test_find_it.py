@@ -64,7 +64,7 @@ ON_THE_SITE = [
     Task(
         "Which line issues UTCCP?",
         (Search("UTCCP"), Click("Glossary"), Click("6.6.4")),
-        (r"fp4ref/gemm/mma_warp\.py:\d+", r"kernel/gemm/mma_warp\.cuh:\d+"),
+        (r"multiply/scale_copies\.py:\d+", r"multiply/scale_copies\.cuh:\d+"),
     ),
     Task(
         "How many bytes does a stage wait for?",
@@ -83,8 +83,8 @@ ON_THE_SITE = [
     ),
     Task(
         "What does the code of the scale copies look like in CUDA?",
-        (Click("frame index"), Click("6.6.4"), Click("copy_scales")),
-        (r"def copy_scales", r"__device__.*copy_scales"),
+        (Click("frame index"), Click("6.6.4"), Click("copy")),
+        (r"def copy\(", r"__device__.*ScaleColumns copy\("),
     ),
     Task(
         "On what does the rounding of the MMA rest?",
@@ -125,7 +125,7 @@ FOR_CONTRIBUTORS = [
     Task(
         "How do I add a fusion operation?",
         (Click("Contributing"), Click("a fusion operation")),
-        (r"epilogue_warp\.py", r"oracle\.py", r"kernel/gemm/epilogue_warp\.cuh"),
+        (r"gemm/fusion/magnitude\.py", r"oracle\.py", r"kernel/gemm/fusion/magnitude"),
     ),
     Task(
         "How do I add a PTX instruction?",

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib import import_module
 from inspect import isabstract
-from pathlib import Path
 from pkgutil import iter_modules
 from typing import Any
 
 from fp4ref.gemm.fusion.node import Node, Unary
+
+_ROOM, _, _MYSELF = __name__.rpartition(".")
 
 
 def _is_node(value: Any, module: str) -> bool:
@@ -19,9 +21,9 @@ def _is_node(value: Any, module: str) -> bool:
 
 
 def _found() -> Iterator[type[Node]]:
-    for each in iter_modules([str(Path(__file__).parent)]):
-        if each.name != Path(__file__).stem:
-            module = f"{__package__}.{each.name}"
+    for each in iter_modules(sys.modules[_ROOM].__path__):
+        if each.name != _MYSELF:
+            module = f"{_ROOM}.{each.name}"
             for value in vars(import_module(module)).values():
                 if _is_node(value, module):
                     yield value

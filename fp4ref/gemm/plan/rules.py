@@ -7,7 +7,7 @@ what merely follows from it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -79,12 +79,18 @@ def _no_count(field: str, value: object) -> str:
     return f"{field}={shown(value)}: an integer of at least 1"
 
 
-def _one_of(field: str, *legal: object, gap: str = "") -> None:
-    """Register that `field` is one of these, type and value."""
+def _one_of(
+    field: str,
+    *words: object,
+    gap: str = "",
+    more: Callable[[], Iterable[object]] = tuple,
+) -> None:
+    """Register that `field` is one of these, type and value; `more` are asked late."""
 
     @rule(f"{field} is one of a few", THIS_KERNEL, field, gap=gap)
     def check(p: Plan) -> str | None:
         value: Any = p.config.asked(field)
+        legal = (*words, *more())
         if type(value) in {type(v) for v in legal} and value in legal:
             return None
         words = ", ".join(str(v) for v in legal)
@@ -116,7 +122,7 @@ _one_of("tile_n", 64, 128, gap="gemm-tile")
 _one_of("tile_k", TILE_K, gap="gemm-tile")
 _one_of("d_format", "f32", "bf16", "f16", "nvfp4", gap="gemm-output")
 _one_of("c_format", None, "f32", "bf16", "f16", gap="gemm-output")
-_one_of("activation", None, *activations(), gap="gemm-activation")
+_one_of("activation", None, gap="gemm-activation", more=activations)
 _one_of("scheduler", "clc", "static", gap="gemm-scheduler")
 _one_of("raster", "m", "n", gap="gemm-scheduler")
 _one_of("scale_buffers", 1, 2)
