@@ -123,7 +123,7 @@ NO_GAP = {
     "convention": "these two are all there are",
     "wanted": "all that the formats have",
     "declared": "all that the formats have",
-    "(scale_format, vec_size)": "all that kind::mxf4nvf4 has",
+    "scale_format": "all that kind::mxf4nvf4 has with this vector size",
     "rounding": "all that cvt.ue8m0x2 has",
     "dtype": "types that hold the products",
 }
