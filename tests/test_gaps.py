@@ -119,7 +119,6 @@ NO_GAP = {
     "arithmetic_scenes.py format": "views of the player",
     "name": "views, kernels and entries that are there",
     "sm": "an SM of the trace",
-    "None": "two runs that cannot be compared",
     "convention": "these two are all there are",
     "wanted": "all that the formats have",
     "declared": "all that the formats have",
