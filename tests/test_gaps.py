@@ -119,11 +119,10 @@ NO_GAP = {
     "arithmetic_scenes.py format": "views of the player",
     "name": "views, kernels and entries that are there",
     "sm": "an SM of the trace",
-    "None": "two runs that cannot be compared",
     "convention": "these two are all there are",
     "wanted": "all that the formats have",
     "declared": "all that the formats have",
-    "(scale_format, vec_size)": "all that kind::mxf4nvf4 has",
+    "scale_format": "all that kind::mxf4nvf4 has with this vector size",
     "rounding": "all that cvt.ue8m0x2 has",
     "dtype": "types that hold the products",
 }

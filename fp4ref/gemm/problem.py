@@ -22,7 +22,7 @@ from fp4ref.gemm.plan import Plan, plan
 from fp4ref.hardware.machine import Machine
 from fp4ref.layout import sf_nbytes
 from fp4ref.numerics import unpack_e2m1
-from fp4ref.numerics.elements import element
+from fp4ref.numerics.elements import BLOCKS, element
 from fp4ref.tensors.block_scaled import BlockScaled
 from fp4ref.trace import Bytes, Dim3
 
@@ -90,8 +90,8 @@ class GemmProblem:
         d_pitch = pitch_elements(n, self.plan.d_type)
         self._d_nbytes = batches * m * d_pitch * self.plan.d_type.bits // 8
         self._sfd_nbytes = 0
-        if config.epilogue.d_format == "nvfp4":
-            self._sfd_nbytes = batches * sf_nbytes(m, -(-n // SF_VEC_SIZE))
+        if block := BLOCKS.get(config.epilogue.d_format):
+            self._sfd_nbytes = batches * sf_nbytes(m, -(-n // block.vec_size))
         self.params = gemm_params(
             self.plan,
             (batches, m, n, k),

@@ -125,7 +125,7 @@ FOR_CONTRIBUTORS = [
     Task(
         "How do I add a fusion operation?",
         (Click("Contributing"), Click("a fusion operation")),
-        (r"gemm/fusion/magnitude\.py", r"oracle\.py", r"kernel/gemm/fusion/magnitude"),
+        (r"magnitude\.py", r"oracle\.py", r"magnitude\.cuh` in `kernel/gemm/fusion"),
     ),
     Task(
         "How do I add a PTX instruction?",

@@ -93,8 +93,8 @@ def _one_of(
         legal = (*words, *more())
         if type(value) in {type(v) for v in legal} and value in legal:
             return None
-        words = ", ".join(str(v) for v in legal)
-        return f"{field}={shown(value)}: this kernel takes one of {words}"
+        known = ", ".join(str(v) for v in legal)
+        return f"{field}={shown(value)}: this kernel takes one of {known}"
 
 
 def _count(field: str) -> None:
