@@ -8,6 +8,8 @@ its children are for the caller of the library.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 _LISTED = " (`fp4ref fidelity --gaps` lists what is not modelled)"
 
 
@@ -173,20 +175,57 @@ class ExitFault(HardwareFault):
     """A CTA exited with work in flight or resources held."""
 
 
+@dataclass(frozen=True, slots=True)
+class DeadlockRoot:
+    """The barrier that broke the chain.
+
+    Attributes
+    ----------
+    barrier, where
+        Its label or address, and both.
+    what
+        How its books are wrong: arrivals and bytes, expected and found.
+    by
+        Who should have signalled it; empty if nobody ever did.
+    statement
+        ``file:line`` where that is or was done; empty without a trace.
+    """
+
+    barrier: str
+    where: str
+    what: str
+    by: str
+    statement: str
+    remedy: str
+
+    def __str__(self) -> str:
+        place = f", at {self.statement}" if self.statement else ""
+        by = f"\n    signalled by {self.by}{place}" if self.by else ""
+        return f"  root: {self.where}: {self.what}{by}\n    {self.remedy}"
+
+
 class DeadlockError(HardwareFault):
     """No warp can run and nothing is in flight.
 
     The wait-for graph is in `edges`: (waiter, what it waits for, who could release it).
+    `root` is the barrier at which it began, or None where no mbarrier is waited for.
     """
 
     def __init__(
-        self, what: str, edges: list[tuple[str, str, str]], **where: str
+        self,
+        what: str,
+        edges: list[tuple[str, str, str]],
+        root: DeadlockRoot | None = None,
+        **where: str,
     ) -> None:
-        self.edges = edges
+        self.edges, self.root = edges, root
         super().__init__(what, **where)
 
     def __str__(self) -> str:
-        lines = [super().__str__(), "  wait-for graph:"]
+        lines = [super().__str__()]
+        if self.root:
+            lines.append(str(self.root))
+        lines.append("  wait-for graph:")
         for waiter, on, released_by in self.edges:
             lines.append(
                 f"    {waiter}\n      waits for {on}\n      released by {released_by}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from functools import lru_cache
 
 from fp4ref.cuda_kernel.build import KernelCode, kernel_code
@@ -69,12 +69,7 @@ class _Namer:
         for sm in machine.sms:
             if sm.cta is not None and not sm.smem.labels:
                 storage = SharedStorage.of(sm.cta, self._plan, self._params)
-                for address, name in _labels(storage):
+                for ring in used_rings(storage):
+                    ring.name_in(sm.cta)
+                for address, name in buffer_labels(storage):
                     sm.smem.labels[sm.cta.resolve_shared(address)[1]] = name
-
-
-def _labels(storage: SharedStorage) -> Iterator[tuple[int, str]]:
-    """Address and name of all that the configuration uses."""
-    for ring in used_rings(storage):
-        yield from ring.labels()
-    yield from buffer_labels(storage)

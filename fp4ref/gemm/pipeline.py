@@ -20,7 +20,8 @@ from types import TracebackType
 
 from fp4ref.errors import PipelineMisuse
 from fp4ref.hardware import mbarrier
-from fp4ref.hardware.sm import Blocked, Warp
+from fp4ref.hardware.shared_memory import NOBODY, Signaller
+from fp4ref.hardware.sm import Blocked, Cta, Warp
 
 SOURCE_IS_CALLER = True
 """In a trace a wait or an arrival names the role's statement, not the pipeline's."""
@@ -37,6 +38,8 @@ class Ring:
         empty one.
     full_count, empty_count
         Arrivals that complete a phase: an mbarrier has ONE count.
+    full_by, empty_by
+        Who makes them, for the report of a deadlock.
     """
 
     name: str
@@ -44,6 +47,8 @@ class Ring:
     empty: tuple[int, ...]
     full_count: int
     empty_count: int
+    full_by: Signaller = NOBODY
+    empty_by: Signaller = NOBODY
 
     @classmethod
     def at(
@@ -70,10 +75,17 @@ class Ring:
         """Initialise all barriers, full ones first. Frame 1.4."""
         counts = [self.full_count] * self.stages
         counts += [self.empty_count] * len(self.empty)
-        for (address, name), count in zip(self.labels(), counts, strict=True):
-            cta, offset = warp.cta.resolve_shared(address)
-            cta.smem.labels[offset] = name
+        self.name_in(warp.cta)
+        for (address, _), count in zip(self.labels(), counts, strict=True):
             mbarrier.init(warp, address, count)
+
+    def name_in(self, cta: Cta) -> None:
+        """Tell the shared memory what its barriers are called, and who signals them."""
+        signals = [self.full_by] * self.stages + [self.empty_by] * len(self.empty)
+        for (address, name), by in zip(self.labels(), signals, strict=True):
+            where, offset = cta.resolve_shared(address)
+            where.smem.labels[offset] = name
+            where.smem.signallers[offset] = by
 
     def labels(self) -> list[tuple[int, str]]:
         """Address and name of each barrier, full ones first."""

@@ -8,13 +8,15 @@ plan's tables.
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from fp4ref.gemm.params import GemmParams
 from fp4ref.gemm.pipeline import Ring
 from fp4ref.gemm.plan import Plan
-from fp4ref.gemm.plan.warps import CTA_THREADS, NamedBarrierId
+from fp4ref.gemm.plan.rings import Arrivals
+from fp4ref.gemm.plan.warps import CTA_THREADS, NamedBarrierId, WarpRole
 from fp4ref.hardware import mbarrier, named_barrier
+from fp4ref.hardware.shared_memory import Signaller
 from fp4ref.hardware.sm import Blocked, Cta, Warp
 
 
@@ -40,10 +42,24 @@ class SharedStorage:
         """
         spec = self.plan.ring(name)
         at = [self.base + self.plan.smem[part] for part, _ in spec.parts()]
+        full_by = self._signaller(spec.full, spec.producer)
         if spec.empty is None:
-            return Ring.at(name, at[0], None, spec.stages, (spec.full.count, 0))
+            ring = Ring.at(name, at[0], None, spec.stages, (spec.full.count, 0))
+            return replace(ring, full_by=full_by)
         counts = (spec.full.count, spec.empty.count)
-        return Ring.at(name, at[0], at[1], spec.stages, counts)
+        ring = Ring.at(name, at[0], at[1], spec.stages, counts)
+        empty_by = self._signaller(spec.empty, *spec.consumers)
+        return replace(ring, full_by=full_by, empty_by=empty_by)
+
+    def _signaller(self, arrivals: Arrivals, *roles: WarpRole) -> Signaller:
+        """Return who arrives, and with which warps."""
+        warps = [
+            each.first + i
+            for each in self.plan.warps
+            if each.role in roles
+            for i in range(each.count)
+        ]
+        return Signaller(arrivals.by, tuple(warps))
 
     def address(self, buffer: str, stage: int = 0) -> int:
         """Shared address of a stage of a buffer."""

@@ -74,7 +74,9 @@ def try_cancel(warp: Warp, response: int, mbar: int) -> None:
             warp.cta.clc_refusal = answer
             data = encode_response(None)
         cta.smem.write_async(answer, data.reshape(1, -1))
-        bar_cta.mbarriers.update(bar_offset, tx_bytes=-RESPONSE_NBYTES, who="clc")
+        bar_cta.mbarriers.update(
+            bar_offset, tx_bytes=-RESPONSE_NBYTES, who="clc", issuer=warp.who
+        )
 
     warp.issue(
         "clusterlaunchcontrol.try_cancel",

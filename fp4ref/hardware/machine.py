@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import product
 
 from fp4ref.errors import DeadlockError, InputError, LaunchFault
+from fp4ref.hardware.deadlock import Inquest
 from fp4ref.hardware.grid import check_exit, check_launch, check_roles, origins
 from fp4ref.hardware.in_flight import AsyncOp
 from fp4ref.hardware.machine_state import MachineState, Ordering
@@ -216,6 +217,7 @@ class Machine(MachineState):
         return DeadlockError(
             f"{len(edges)} warps wait and nothing is in flight",
             edges,
+            Inquest(warps, self.recorder).root(),
             rule="every wait needs an arrival that will come",
             remedy="compare the missing arrivals and bytes with what the releasing "
             "agents do",

@@ -10,11 +10,11 @@ blocks. Source: PTX, mbarrier.
 from __future__ import annotations
 
 from collections.abc import Generator
-from dataclasses import dataclass
 
 from fp4ref.errors import ClusterFault, MbarrierFault
 from fp4ref.hardware.mbarrier_unit import MAX_COUNT, MbarrierState, MbarrierUnit
 from fp4ref.hardware.mbarrier_unit import NBYTES as NBYTES
+from fp4ref.hardware.mbarrier_wait import MbarrierWait
 from fp4ref.hardware.sm import Blocked, Cta, Warp
 
 
@@ -163,57 +163,10 @@ def try_wait(warp: Warp, address: int, parity: int) -> Generator[Blocked, None, 
     since = -1
     if not unit.has_completed(at, parity):
         since = warp.now
-        yield MbarrierWait(warp, at, parity, unit.completed.get(at, 0))
+        yield MbarrierWait(warp, at, parity, unit.completed.get(at, 0), since)
     warp.record(
         "mbarrier.try_wait.parity", {"mbar": address, "parity": parity}, since=since
     )
-
-
-@dataclass(frozen=True, slots=True)
-class MbarrierWait:
-    """A warp waits for one phase; `completed` phases were over when it began."""
-
-    warp: Warp
-    address: int
-    parity: int
-    completed: int
-
-    def ready(self) -> bool:
-        """Whether the warp may run again.
-
-        Raises
-        ------
-        MbarrierFault
-            Two phases completed during the wait: a poll of the parity would miss both.
-        """
-        unit = self.warp.cta.mbarriers
-        if unit.completed.get(self.address, 0) >= self.completed + 2:
-            raise MbarrierFault(
-                f"the phase of parity {self.parity} completed, and so did the next "
-                "one, before the waiting warp saw it",
-                who=self.warp.who,
-                where=unit.smem.describe(self.address),
-                rule="a parity tells only the current phase from the one before [PTX: "
-                "mbarrier.test_wait.parity]",
-                remedy="let the next phase need an arrival from every waiter, and "
-                "initialise the barrier with the number of real arrivals",
-            )
-        return unit.has_completed(self.address, self.parity)
-
-    def describe(self) -> str:
-        """Barrier, parity and what is missing."""
-        unit = self.warp.cta.mbarriers
-        state = unit.load(self.address)
-        return (
-            f"mbarrier {unit.smem.describe(self.address)} parity {self.parity}: "
-            f"phase {state.phase}, {state.pending} of {state.expected} arrivals "
-            f"pending, tx-count {state.tx_count} bytes"
-        )
-
-    def released_by(self) -> str:
-        """Agents that arrived on this barrier before."""
-        seen = self.warp.cta.mbarriers.arrivers.get(self.address, set())
-        return ", ".join(sorted(seen)) or "nobody has arrived on it so far"
 
 
 def fence_mbarrier_init(warp: Warp) -> None:

@@ -13,6 +13,7 @@ itself).
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -66,6 +67,30 @@ class MbarrierState:
         return self.phase, self.pending, self.tx_count
 
 
+class Credit(NamedTuple):
+    """One change of a phase's counts.
+
+    Attributes
+    ----------
+    who, issuer
+        The unit or warp that made it, and the warp that asked for it.
+    tx_bytes
+        Positive where bytes were expected, negative where they came.
+    step
+        Of its event in the trace; -1 untraced.
+    """
+
+    who: str
+    issuer: str
+    arrivals: int
+    tx_bytes: int
+    step: int
+
+
+PHASES_KEPT = 2
+"""The current phase of a barrier, and the one before."""
+
+
 class MbarrierUnit:
     """The live mbarriers of one CTA.
 
@@ -78,13 +103,15 @@ class MbarrierUnit:
         The word that each initialised mbarrier should hold, by address.
     completed
         How many phases have completed there.
+    books
+        Who changed the counts in the last phases, oldest first.
     """
 
     def __init__(self, smem: SharedMemory) -> None:
         self.smem = smem
         self.live: dict[int, int] = {}
         self.completed: dict[int, int] = {}
-        self.arrivers: dict[int, set[str]] = {}
+        self.books: dict[int, list[list[Credit]]] = {}
 
     def load(self, address: int) -> MbarrierState:
         """Return the state at `address`.
@@ -142,9 +169,17 @@ class MbarrierUnit:
             )
 
     def update(
-        self, address: int, *, arrivals: int = 0, tx_bytes: int = 0, who: str = ""
+        self,
+        address: int,
+        *,
+        arrivals: int = 0,
+        tx_bytes: int = 0,
+        who: str = "",
+        issuer: str = "",
     ) -> None:
         """Change the counts: `tx_bytes` first, then `arrivals`, then the phase.
+
+        `who` is a warp or a unit, which `issuer` asked.
 
         Raises
         ------
@@ -171,12 +206,15 @@ class MbarrierUnit:
                 remedy="initialise the barrier with the number of real arrivals",
             )
         state = replace(state, tx_count=tx_count, pending=state.pending - arrivals)
+        books = self.books.setdefault(address, [[]])
+        step = self.smem.recorder.step if self.smem.recorder else -1
+        books[-1].append(Credit(who, issuer or who, arrivals, tx_bytes, step))
         if state.pending == 0 and state.tx_count == 0:
             state = replace(state, phase=state.phase ^ 1, pending=state.expected)
             self.completed[address] = self.completed.get(address, 0) + 1
+            books.append([])
+            del books[:-PHASES_KEPT]
         self.store(address, state)
-        if who:
-            self.arrivers.setdefault(address, set()).add(who)
 
     def has_completed(self, address: int, parity: int) -> bool:
         """Whether the phase of `parity` is complete: the current phase is another."""

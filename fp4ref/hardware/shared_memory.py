@@ -7,6 +7,8 @@ proxy are marked with their writer until it executes a fence.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -27,6 +29,25 @@ RANK_SHIFT = 24
 """Bits of a shared::cluster address above the offset: the CTA rank."""
 
 
+class Signaller(NamedTuple):
+    """Who completes a barrier's phase by the kernel's own plan.
+
+    Attributes
+    ----------
+    by
+        In words.
+    warps
+        The warps of the CTA that do it, or ask a unit to.
+    """
+
+    by: str
+    warps: tuple[int, ...]
+
+
+NOBODY = Signaller("", ())
+"""Where the set-up does not say who."""
+
+
 def writer_mark(rank: int, warp: int) -> int:
     """Return what `SharedMemory.unfenced_by` holds for a warp of the CTA of `rank`."""
     return 1 + warp + 32 * rank
@@ -41,12 +62,15 @@ class SharedMemory(Memory):
         For each byte the warp whose ``st.shared`` awaits a proxy fence, or 0.
     labels
         Names of objects, by address, for faults and traces.
+    signallers
+        Who should arrive, by barrier, where the kernel's set-up says so.
     """
 
     def __init__(self, sm: int) -> None:
         super().__init__(f"smem{sm}", BASE, NBYTES)
         self.unfenced_by: NDArray[np.uint16] = np.zeros(NBYTES, np.uint16)
         self.labels: dict[int, str] = {}
+        self.signallers: dict[int, Signaller] = {}
 
     def describe(self, address: int) -> str:
         """Name the labelled object at or below `address`, if any."""
@@ -144,3 +168,4 @@ class SharedMemory(Memory):
         super().forget()
         self.unfenced_by[:] = 0
         self.labels = {}
+        self.signallers = {}

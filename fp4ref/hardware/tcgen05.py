@@ -215,7 +215,8 @@ def commit(
 
     def land() -> None:
         for target in targets:
-            target.mbarriers.update(offset, arrivals=1, who="tcgen05.commit")
+            unit = target.mbarriers
+            unit.update(offset, arrivals=1, who="tcgen05.commit", issuer=warp.who)
 
     operands = {"mbar": mbar, "count": 1}
     if cta_mask is not None:

@@ -128,7 +128,7 @@ def load(
         block[0, swizzled(tensor_map, offset)] = tile.ravel()
         for (c, b), where in zip(targets, blocks, strict=True):
             c.smem.write_async(where, block)
-            b.mbarriers.update(bar_offset, tx_bytes=-nbytes, who="tma")
+            b.mbarriers.update(bar_offset, tx_bytes=-nbytes, who="tma", issuer=warp.who)
 
     operands = _operands(warp, tensor_map, coords, dst) | {"mbar": mbar}
     if cta_mask is not None:
