@@ -231,6 +231,8 @@ def _never_committed(inquest: Inquest, s: Shortfall) -> DeadlockRoot | None:
         phases = s.unit.completed.get(address, 0)
         if label == name and address in s.unit.live and phases <= s.phases:
             full = Shortfall.at(s.waiter, s.unit, address)
+            if full.now:
+                continue
             what = (
                 f"{full.state.pending} of {full.state.expected} arrivals are missing, "
                 f"and {s.waiter.who} asks for the stage again"
