@@ -33,7 +33,9 @@ class TileGrid:
     @classmethod
     def of(cls, m: int, n: int, batches: int, config: GemmConfig) -> TileGrid:
         """Cover an (m, n) output with tiles."""
-        return cls(-(-m // 128), -(-n // config.tile.n), batches, config.tiles.raster)
+        return cls(
+            -(-m // config.tile.m), -(-n // config.tile.n), batches, config.tiles.raster
+        )
 
     @property
     def dims(self) -> Dim3:

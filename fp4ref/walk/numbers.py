@@ -8,11 +8,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from math import ceil, log2
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fp4ref.cuda_kernel import packaged_configs
 from fp4ref.device.compile import has_tcgen05
 from fp4ref.device.driver import find_gpu
 from fp4ref.errors import InputError
@@ -22,12 +23,11 @@ from fp4ref.evidence.side_by_side import side_by_side
 from fp4ref.execution.runs import Progress, Run, run
 from fp4ref.files.free_memory import require_memory
 from fp4ref.frames import FRAMES, FrameKind
-from fp4ref.gemm.config import GemmConfig
+from fp4ref.gemm.config import Format, GemmConfig
 from fp4ref.gemm.plan import plan
 from fp4ref.gemm.tile_grid import TileGrid
 from fp4ref.hardware.machine import check_sms
 from fp4ref.hardware.schedule import make_schedule
-from fp4ref.numerics import ScaleFormat
 from fp4ref.tensors.block_scaled import BlockScaled
 from fp4ref.tensors.losses import NonFiniteWarning
 from fp4ref.tensors.product import matmul
@@ -344,16 +344,12 @@ def make_config(output: str, example: str | None = None) -> GemmConfig:
     InputError
         Unknown name.
     """
-    outputs = {
-        "f32": GemmConfig(),
-        "bf16": GemmConfig.nvfp4(d_format="bf16"),
-        "f16": GemmConfig.nvfp4(d_format="f16"),
-        "nvfp4": GemmConfig.nvfp4(d_format="nvfp4", sfd_format=ScaleFormat.UE4M3),
-    }
+    known = packaged_configs()
     if example == "72b":
-        return GemmConfig.example_72b()
+        return known["example_72b"]
     if example is not None:
         raise InputError(f"example {example!r}: known is 72b", gap="cutlass-examples")
+    outputs = {name: each for name, each in known.items() if name in get_args(Format)}
     if output not in outputs:
         raise InputError(
             f"output {output!r}: say one of {', '.join(outputs)}", gap="gemm-output"
