@@ -189,6 +189,9 @@ class DeadlockRoot:
         Who should have signalled it; empty if nobody ever did.
     statement
         ``file:line`` where that is or was done; empty without a trace.
+    step
+        Step of the trace where that was done last, or where the wait for it began;
+        -1 untraced.
     """
 
     barrier: str
@@ -197,6 +200,7 @@ class DeadlockRoot:
     by: str
     statement: str
     remedy: str
+    step: int = -1
 
     def __str__(self) -> str:
         place = f", at {self.statement}" if self.statement else ""

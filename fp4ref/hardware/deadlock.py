@@ -124,13 +124,25 @@ class Inquest:
                     return found
         return None
 
-    def line(self, credits: Sequence[Credit]) -> str:
-        """``file:line`` of the last of these, if the run was traced."""
+    def last(self, credits: Sequence[Credit]) -> tuple[int, str]:
+        """Step and ``file:line`` of the last of these, if the run was traced."""
         for each in reversed(credits):
             if 0 <= each.step < len(self.events):
                 event = self.events[each.step]
-                return event.kernel_source or event.source
-        return ""
+                return each.step, event.kernel_source or event.source
+        return -1, ""
+
+    def to_come(self, s: Shortfall) -> list[Warp]:
+        """Return the warps that wait elsewhere and may still arrive here."""
+        arrived = {credit.issuer for credit in s.now}
+        named = s.signaller.warps if s.signaller else ()
+        return [
+            warp
+            for warp in self.warps
+            if warp.who not in arrived
+            and warp is not s.waiter
+            and (not named or warp.index in named)
+        ]
 
     def ended(self, s: Shortfall) -> list[Warp]:
         """Return the warps that should arrive, have not, and never will."""
@@ -185,19 +197,12 @@ def _count_too_high(inquest: Inquest, s: Shortfall) -> DeadlockRoot | None:
     arrived = s.state.expected - s.state.pending
     if not s.state.pending or not arrived or s.absent:
         return None
-    blocked = {warp.who for warp in inquest.warps}
-    others = blocked - {c.issuer for c in s.now} - {s.waiter.who}
-    kinds = {_kind(c) for c in s.now}
-    what = f"{arrived} of {s.state.expected} arrivals came"
-    if s.usual or not others or kinds == {"tcgen05.commit"}:
-        remedy = "initialise the barrier with the number of real arrivals"
-    else:
-        remedy = "let every thread arrive that the count stands for, or lower the count"
+    if not s.usual and inquest.to_come(s):
+        return None
+    what = f"{arrived} of {s.state.expected} arrivals came, and nobody is left to come"
+    remedy = "initialise the barrier with the number of real arrivals, or let every "
+    remedy += "thread arrive that it counts"
     return _root(inquest, s, what, s.now, remedy)
-
-
-def _kind(credit: Credit) -> str:
-    return credit.who if credit.who != credit.issuer else "warp"
 
 
 def _never_given_back(inquest: Inquest, s: Shortfall) -> DeadlockRoot | None:
@@ -300,8 +305,8 @@ def _first(inquest: Inquest, s: Shortfall) -> DeadlockRoot | None:
 
 
 _CAUSES: tuple[Callable[[Inquest, Shortfall], DeadlockRoot | None], ...] = (
-    *(_wrong_bytes, _ended, _never_given_back, _never_committed),
-    *(_count_too_high, _skipped, _passed_by, _nobody, _first),
+    *(_wrong_bytes, _ended, _count_too_high, _never_given_back),
+    *(_never_committed, _skipped, _passed_by, _nobody, _first),
 )
 """In the order in which they are believed."""
 
@@ -317,4 +322,6 @@ def _root(
     who = who or ", ".join(sorted({c.issuer for c in by}))
     if not who and s.signaller:
         who = ", ".join(f"warp{index}" for index in s.signaller.warps)
-    return DeadlockRoot(s.name, s.where, what, who, inquest.line(by), remedy)
+    step, line = inquest.last(by)
+    step = s.since if step < 0 else step
+    return DeadlockRoot(s.name, s.where, what, who, line, remedy, step)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import asdict
 
 from fp4ref.arguments import require_instance
 from fp4ref.errors import DeadlockError, HardwareFault
@@ -38,6 +39,7 @@ def fault(error: HardwareFault) -> Player:
                 k: getattr(error, k) for k in ("what", "who", "where", "rule", "remedy")
             },
             "edges": [list(edge) for edge in edges],
+            "root": _root(error),
             "tmem": _tmem_place(error),
         },
     }
@@ -50,6 +52,12 @@ def fault(error: HardwareFault) -> Player:
         views=available(header),
         text=lambda _, __: str(error),
     )
+
+
+def _root(error: HardwareFault) -> Header | None:
+    """Give the barrier at which a deadlock began."""
+    root = error.root if isinstance(error, DeadlockError) else None
+    return asdict(root) if root else None
 
 
 def _tmem_place(error: HardwareFault) -> Header | None:

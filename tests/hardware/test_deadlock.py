@@ -123,7 +123,7 @@ MISTAKES: list[tuple[Mistake, str, str, str]] = [
     (one_release_skipped, "mainloop.empty[2]", "mainloop.empty[3] has compl", "warp0"),
     (no_commit, "accumulator.full[0]", "warp0 asks for the stage again", "warp0"),
     (no_release_of_accumulators, "accumulator.empty[0]", "128 of 128", "warp4"),
-    (one_thread_too_few, "accumulator.empty[0]", "4 of 128 arrivals", "warp7"),
+    (one_thread_too_few, "accumulator.empty[0]", "124 of 128 arrivals came", "warp7"),
     (a_count_too_high, "mainloop.full[0]", "1 of 2 arrivals came", "warp2"),
     (a_role_returns_early, "clc.empty[0]", "warp6 has ended", "warp6"),
     (a_throttle_that_nobody_releases, "throttle.full[0]", "takes 32", "warp2"),

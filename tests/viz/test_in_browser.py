@@ -196,8 +196,15 @@ def test_a_deadlock_is_drawn(open_players: Any) -> None:
     page.locator("summary").click()
     rows = page.locator(".fp4ref-twin tbody tr").all_inner_texts()
     assert len(rows) == len(caught.value.edges)
+    root = caught.value.root
+    assert root is not None
+    assert page.locator(".f-card.f-root").count() == 1
+    assert root.what in page.locator(".fp4ref-picture").inner_text()
     page.locator("[data-view=barriers]").first.click()
     assert page.locator(".f-card.f-stuck").count() >= 1
+    page.locator("[data-view=fault]").first.click()
+    page.get_by_role("button", name="Go to the step where it went wrong").click()
+    assert page.locator(".fp4ref-player").get_attribute("data-step") == str(root.step)
 
 
 def test_an_illegal_access_is_marked_in_tmem(open_players: Any) -> None:

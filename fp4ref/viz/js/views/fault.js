@@ -2,12 +2,15 @@
 
 const faultView = {
   id: "fault",
-  controls: () => [],
+  controls: ({ m, T }) => (m.header.fault.root?.step >= 0 ? [{ id: "root", label: T("fault.goto"), type: "button", key: "g", action: (c) => c.go(m.header.fault.root.step) }] : []),
+  // Root first: what is wrong, who should have signalled, and the remedy.
+  root: (f, T) => (f.root ? [T("fault.root", { barrier: f.root.where, what: f.root.what }), ...(f.root.by ? [T("fault.signalled", { by: f.root.by, at: f.root.statement || T("fault.nowhere") })] : []), f.root.remedy] : []),
   draw({ m, width, T, id }) {
     const f = m.header.fault;
     const head = wrap(`${f.type}: ${f.what}`, width * 0.85);
     let y = 16 + 14 * (head.length - 1), out = patternDefs(id) + paragraph(0, 16, head, "strong alert");
     for (const k of ["who", "where", "rule", "remedy"]) if (f[k]) { for (const l of wrap(`${T(`fault.${k}`)}: ${f[k]}`, width)) { y += 17; out += text(0, y, l, "small"); } }
+    for (const [i, words] of this.root(f, T).entries()) for (const l of wrap(words, width)) { y += i ? 15 : 22; out += text(0, y, l, i ? "small" : "strong alert"); }
     if (f.edges.length) {
       y += 24; out += text(0, y, T("fault.graph"), "strong");
       const narrow = width < 620, row = 56, h = 46, w1 = narrow ? width * 0.36 : 190, w2 = narrow ? width * 0.5 : 430, x2 = width - w2 - 1, top = y + 12;
@@ -22,7 +25,8 @@ const faultView = {
       barriers.forEach(([on, by], i) => {
         const [, sm, label, rest] = /mbarrier smem(\d+) \S+ \((.+?)\) (.+)$/.exec(on) ?? [on, "", on, ""];
         const parts = [on, sm && manySms ? `SM ${sm} ${label}` : label, rest];
-        out += rect(x2, y1(i), w2, h, "card stuck", { "data-tip": on });
+        const isRoot = f.root && on.includes(f.root.where);
+        out += rect(x2, y1(i), w2, h, isRoot ? "card stuck root" : "card stuck", { "data-tip": isRoot ? `${on}. ${this.root(f, T).join(" ")}` : on });
         out += text(x2 + 7, y1(i) + 15, fit(parts[1], w2 - 12, 12), "strong") + text(x2 + 7, y1(i) + 28, fit(parts[2], w2 - 12, 10.4), "tiny") + text(x2 + 7, y1(i) + 41, fit(`${T("col.releasedby")}: ${by}`, w2 - 12, 10.4), "tiny");
         waiters.forEach((name, k) => {
           if ((by.match(/cta \([^)]*\) warp\d+/g) ?? []).includes(who(name))) out += lineTo(x2, y1(i) + 36, w1 + 2, y1(k) + 34, "arrow back", { "data-tip": T("fault.by", { b: parts[1], by: who(name) }) });
@@ -39,6 +43,6 @@ const faultView = {
   },
   twin({ m, T }) {
     const f = m.header.fault;
-    return { intro: [`${f.type}: ${f.what}`, ...["who", "where", "rule", "remedy"].filter((k) => f[k]).map((k) => `${T(`fault.${k}`)}: ${f[k]}`)].join(". "), caption: T("fault.graph"), columns: [T("col.waiter"), T("col.waitsfor"), T("col.releasedby")], rows: f.edges };
+    return { intro: [`${f.type}: ${f.what}`, ...["who", "where", "rule", "remedy"].filter((k) => f[k]).map((k) => `${T(`fault.${k}`)}: ${f[k]}`), ...this.root(f, T)].join(". "), caption: T("fault.graph"), columns: [T("col.waiter"), T("col.waitsfor"), T("col.releasedby")], rows: f.edges };
   },
 };
