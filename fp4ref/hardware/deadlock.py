@@ -289,10 +289,10 @@ def _nobody(inquest: Inquest, s: Shortfall) -> DeadlockRoot | None:
     """Nobody has ever arrived."""
     if s.now or s.usual or not s.state.pending:
         return None
-    what = f"nobody has arrived on it so far; it takes {s.state.expected} arrivals"
+    what = f"nobody has arrived on it so far; it takes {s.state.expected}"
     remedy = "let somebody arrive, or do not wait"
     if s.signaller:
-        remedy = f"its signal is {s.signaller.by}; let that happen once a phase"
+        remedy = f"it is signalled by {s.signaller.by}; let that happen once a phase"
     return _root(inquest, s, what, [], remedy)
 
 

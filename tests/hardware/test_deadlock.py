@@ -126,7 +126,7 @@ MISTAKES: list[tuple[Mistake, str, str, str]] = [
     (one_thread_too_few, "accumulator.empty[0]", "124 of 128 arrivals came", "warp7"),
     (a_count_too_high, "mainloop.full[0]", "1 of 2 arrivals came", "warp2"),
     (a_role_returns_early, "clc.empty[0]", "warp6 has ended", "warp6"),
-    (a_throttle_that_nobody_releases, "throttle.full[0]", "takes 32", "warp2"),
+    (a_throttle_that_nobody_releases, "throttle.full[0]", "it takes 32", "warp2"),
 ]
 
 

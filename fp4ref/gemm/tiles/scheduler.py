@@ -11,6 +11,9 @@ from typing import Protocol
 from fp4ref.gemm.tile_grid import WorkTile
 from fp4ref.hardware.sm import Blocked, Warp
 
+SOURCE_IS_CALLER = True
+"""In a trace a note names the scheduler's statement."""
+
 
 class TileScheduler(Protocol):
     """One warp's own view."""

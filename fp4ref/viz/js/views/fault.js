@@ -4,13 +4,13 @@ const faultView = {
   id: "fault",
   controls: ({ m, T }) => (m.header.fault.root?.step >= 0 ? [{ id: "root", label: T("fault.goto"), type: "button", key: "g", action: (c) => c.go(m.header.fault.root.step) }] : []),
   // Root first: what is wrong, who should have signalled, and the remedy.
-  root: (f, T) => (f.root ? [T("fault.root", { barrier: f.root.where, what: f.root.what }), ...(f.root.by ? [T("fault.signalled", { by: f.root.by, at: f.root.statement || T("fault.nowhere") })] : []), f.root.remedy] : []),
+  root: (f, T) => (f.root ? [T("fault.root", { barrier: f.root.where, what: f.root.what }), ...(f.root.by ? [T(f.root.statement ? "fault.signalled" : "fault.signaller", { by: f.root.by, at: f.root.statement })] : []), f.root.remedy] : []),
   draw({ m, width, T, id }) {
     const f = m.header.fault;
     const head = wrap(`${f.type}: ${f.what}`, width * 0.85);
     let y = 16 + 14 * (head.length - 1), out = patternDefs(id) + paragraph(0, 16, head, "strong alert");
     for (const k of ["who", "where", "rule", "remedy"]) if (f[k]) { for (const l of wrap(`${T(`fault.${k}`)}: ${f[k]}`, width)) { y += 17; out += text(0, y, l, "small"); } }
-    for (const [i, words] of this.root(f, T).entries()) for (const l of wrap(words, width)) { y += i ? 15 : 22; out += text(0, y, l, i ? "small" : "strong alert"); }
+    for (const [i, words] of this.root(f, T).entries()) for (const [j, l] of wrap(words, i ? width : width * 0.85).entries()) { y += i || j ? 15 : 22; out += text(0, y, l, i ? "small" : "strong alert"); }
     if (f.edges.length) {
       y += 24; out += text(0, y, T("fault.graph"), "strong");
       const narrow = width < 620, row = 56, h = 46, w1 = narrow ? width * 0.36 : 190, w2 = narrow ? width * 0.5 : 430, x2 = width - w2 - 1, top = y + 12;
