@@ -5,8 +5,8 @@ place of the changed code has the line number that it has in the file.
 """
 
 from __future__ import annotations
-
 import __future__
+
 import ast
 import contextlib
 import importlib
@@ -125,7 +125,9 @@ def _enclosing(tree: ast.Module, line: int) -> list[str]:
     while not names or body:
         for node in body:
             first = getattr(node, "lineno", 0)
-            first = min([first, *(d.lineno for d in getattr(node, "decorator_list", []))])
+            first = min(
+                [first, *(d.lineno for d in getattr(node, "decorator_list", []))]
+            )
             if first <= line + 1 <= (node.end_lineno or 0):
                 break
         else:
@@ -154,7 +156,7 @@ def _function(file: str, names: list[str]) -> FunctionType:
 
 def _code(text: str, file: str, names: list[str]) -> CodeType:
     """Compile a file and return the code of one of its functions."""
-    code = compile(
+    code: CodeType = compile(
         text,
         str(PACKAGE_PARENT / file),
         "exec",

@@ -154,10 +154,10 @@ def _fault(name: str, row: dict[str, Any]) -> Fault:
         form: _form(row.pop(form), caught) for form in get_args(FormName) if form in row
     }
     words = {key: value.strip() for key, value in row.items() if isinstance(value, str)}
-    lists = {key: tuple(value) for key, value in row.items() if key not in words}
+    lists: dict[str, Any] = {k: tuple(v) for k, v in row.items() if k not in words}
     return Fault(
         name,
-        **{"subject": GEMM, **words, **lists},
+        **{"subject": GEMM} | words | lists,
         shape=tuple(run.get("shape", (128, 128, 512))),
         config=MappingProxyType(run.get("config", {})),
         sms=run.get("sms", 1),

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
@@ -58,6 +59,25 @@ class Outcome:
         if self.advisories:
             return "\n".join(f"{n} x {what}" for what, n in self.advisories.items())
         return "the run ends without a word, and its results are those of the clean run"
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON values."""
+        found: dict[str, Any] = {
+            "caught": not self.silent,
+            "report": self.report(),
+            "places": list(self.places),
+            "advisories": dict(self.advisories or {}),
+        }
+        if error := self.fault:
+            said = ("what", "who", "where", "rule", "remedy")
+            words = {name: getattr(error, name) for name in said}
+            edges = [list(edge) for edge in getattr(error, "edges", ())]
+            found["fault"] = {"type": type(error).__name__, **words, "edges": edges}
+        if self.difference:
+            key, values = str(self.difference.key), list(self.difference.values)
+            where = self.difference.coordinates
+            found["difference"] = {"event": key, "where": where, "values": values}
+        return found
 
 
 def operands(shape: tuple[int, int, int]) -> tuple[BlockScaled, BlockScaled]:
@@ -133,7 +153,7 @@ def _run_gemm(
 ) -> Run:
     """Run the GEMM of a row."""
     config = GemmConfig.nvfp4(**each.config)
-    changed = nullcontext()
+    changed: AbstractContextManager[None] = nullcontext()
     if wrong:
         change = each.form(backend).change
         changed = (
@@ -156,7 +176,6 @@ def _run_gemm(
             schedule=schedule,
             sms=each.sms,
         )
-
 
 
 def _clean(each: Fault, backend: FormName) -> Run:

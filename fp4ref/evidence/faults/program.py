@@ -61,15 +61,26 @@ def run_program(
     recorder = Recorder()
     machine = Machine(shape.ctas, make_schedule(schedule), "ptx", recorder)
     arguments: tuple[Argument, ...] = module.arguments(machine)
-    options = {"cluster": shape.grid, "smem_nbytes": shape.smem_nbytes}
+    grid, nbytes = shape.grid, shape.smem_nbytes
     try:
         if backend == "emulator":
             kernel = module.kernel
-            machine.launch(lambda cta: kernel(cta, *arguments), shape.grid, **options)
+            machine.launch(
+                lambda cta: kernel(cta, *arguments),
+                grid,
+                cluster=grid,
+                smem_nbytes=nbytes,
+            )
         else:
-            code = _parsed(f"{FOLDER}/{name}.ptx", change)
-            block = _packed(arguments)
-            launch(machine, code, shape.grid, shape.block, block, **options)
+            launch(
+                machine,
+                _parsed(f"{FOLDER}/{name}.ptx", change),
+                grid,
+                shape.block,
+                _packed(arguments),
+                cluster=grid,
+                smem_nbytes=nbytes,
+            )
     except HardwareFault as error:
         error.trace = recorder.trace
         raise
@@ -92,7 +103,7 @@ def _module(name: str, change: Change | None) -> ModuleType:
 
 
 def _parsed(file: str, change: Change | None) -> Program:
-    """Parse PTX; its first line names the file, so that places do too."""
+    """Parse the PTX of a program, or of one with a mistake."""
     return Program.of(parse(_text(file, change)))
 
 

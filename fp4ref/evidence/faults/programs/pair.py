@@ -1,4 +1,4 @@
-"""pair: two CTAs share two rows by multicast, add them to one of their own, and swap."""
+"""pair: two CTAs share two rows by multicast, add a row of their own, and swap a word."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def kernel(cta: Cta, a: TensorMap, b: TensorMap, out: int) -> list[Role]:
         tma.load(warp, b, (0, rank), both + NBYTES * rank, loaded, 0b11)
         yield from mbarrier.try_wait(warp, loaded, 0)
         rows = [smem.ld(warp, own + NBYTES * i, NBYTES) for i in range(3)]
-        total = sum(each.view("<u4") for each in rows)
+        total = np.sum([each.view("<u4") for each in rows], axis=0, dtype="<u4")
         peer = rank ^ 1
         smem.st(warp, cluster.mapa(warp, word, peer), total[:1].view(np.uint8))
         mbarrier.arrive(warp, cluster.mapa(warp, swapped, peer))
