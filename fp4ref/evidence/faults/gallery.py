@@ -87,8 +87,9 @@ class Fault:
         Of a GEMM: (M, N, K), what its configuration changes, and the machine.
     forms
         ``"emulator"`` and ``"ptx"``, or only the second.
-    needs
-        ``"order"`` if only the order of accesses shows it; else empty.
+    needs, elsewhere
+        ``"order"`` if only the order of all accesses shows it: under every schedule, or
+        under some others than ``eager``; else empty.
     field
         Cases of the field that it stands for.
     """
@@ -106,6 +107,7 @@ class Fault:
     sms: int
     forms: Mapping[FormName, Form]
     needs: str = ""
+    elsewhere: str = ""
     field: tuple[str, ...] = ()
 
     def form(self, backend: FormName) -> Form:

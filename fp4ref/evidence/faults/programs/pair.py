@@ -1,4 +1,4 @@
-"""pair: two CTAs share two rows by multicast, add a row of their own, and swap a word."""
+"""pair: two CTAs share rows by multicast, add one of their own, and swap a word."""
 
 from __future__ import annotations
 
