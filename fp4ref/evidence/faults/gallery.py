@@ -1,6 +1,6 @@
 """gallery: mistakes in kernels, each with what a user sees and what catches it.
 
-A row of the ``*.toml`` files beside this module is one mistake. It changes one place of
+A row of the files in ``rows`` is one mistake. It changes one place of
 the emulator and one of the CUDA kernel; where these have no such line, of a small
 program in ``programs``. Without the change the same code is the row's clean twin.
 """
@@ -177,10 +177,9 @@ def _form(row: dict[str, Any], caught: dict[str, str]) -> Form:
 
 
 def _read() -> dict[str, Fault]:
-    folder = resources.files("fp4ref.evidence.faults")
+    folder = resources.files("fp4ref.evidence.faults") / "rows"
     found: dict[str, Fault] = {}
-    files = (each for each in folder.iterdir() if each.name.endswith(".toml"))
-    for file in sorted(files, key=lambda each: each.name):
+    for file in sorted(folder.iterdir(), key=lambda each: each.name):
         for name, row in tomllib.loads(file.read_text(encoding="utf-8")).items():
             found[name] = _fault(name, row)
     return found
