@@ -13,7 +13,7 @@ from fp4ref.arguments import require_choice
 from fp4ref.commands.options import Json
 from fp4ref.commands.printing import print_json, print_table
 from fp4ref.errors import InputError
-from fp4ref.evidence.faults import GALLERY, Fault, Outcome, fault, run_fault
+from fp4ref.evidence.faults import GALLERY, Catch, Fault, fault, run_fault
 from fp4ref.evidence.faults.gallery import FormName
 from fp4ref.evidence.faults.kinds import KINDS
 
@@ -90,7 +90,7 @@ def _list(as_json: bool) -> None:
         console.print(f"\n{unseen} with 'order' are {UNSEEN['order']}.")
 
 
-def _riddle(found: Fault, form: str, schedule: str, outcome: Outcome) -> None:
+def _riddle(found: Fault, form: str, schedule: str, outcome: Catch) -> None:
     """Print what a user sees, and what the run says."""
     fields = {
         "fault": found.name,

@@ -11,8 +11,8 @@ from fp4ref.cuda_kernel.build import nvrtc_version
 from fp4ref.errors import Fp4refError, InputError
 from fp4ref.evidence.faults import (
     GALLERY,
+    Catch,
     Fault,
-    Outcome,
     disagreement,
     fault,
     run_fault,
@@ -22,6 +22,7 @@ from fp4ref.evidence.faults.change import Change
 from fp4ref.evidence.faults.gallery import GEMM
 from fp4ref.evidence.faults.kinds import KINDS
 from fp4ref.evidence.faults.place import EXIT
+from fp4ref.evidence.faults.riddles import RIDDLES, Riddle
 
 SEEDS = range(19)
 SCHEDULES: tuple[str | int, ...] = ("late", *SEEDS)
@@ -136,6 +137,18 @@ def test_the_clean_twin_says_nothing(each: Fault, form: Any) -> None:
     assert run_twin(each, form).silent
 
 
+@pytest.mark.parametrize("riddle", RIDDLES, ids=lambda riddle: riddle.fault.name)
+def test_the_run_decides_a_riddle(riddle: Riddle) -> None:
+    assert len(riddle.wrong) >= 2
+    assert not riddle.fault.needs
+    report = run_fault(riddle.fault, next(iter(riddle.fault.forms))).report()
+    assert riddle.proof in report
+
+
+def test_there_are_twelve_riddles() -> None:
+    assert len({riddle.fault.name for riddle in RIDDLES}) == len(RIDDLES) == 12
+
+
 def test_caught_under_other_schedules(rotating_seed: int) -> None:
     """A sample, another one each day."""
     rng = random.Random(rotating_seed)
@@ -152,7 +165,7 @@ def _light(each: Fault) -> Any:
     return "emulator" if "emulator" in each.forms and each.subject == GEMM else "ptx"
 
 
-def check(each: Fault, form: Any, schedule: str | int) -> Outcome:
+def check(each: Fault, form: Any, schedule: str | int) -> Catch:
     """A mistake is not silent; one that only computes is found by the same event."""
     outcome = run_fault(each, form, schedule)
     assert not outcome.silent, (each.name, form, schedule)

@@ -6,7 +6,7 @@ from collections.abc import Generator
 
 import numpy as np
 
-from fp4ref.evidence.faults.program import Argument, Launch
+from fp4ref.evidence.faults.small_program import Argument, Launch
 from fp4ref.hardware import gmem, mbarrier, named_barrier
 from fp4ref.hardware.machine import Machine
 from fp4ref.hardware.sm import Blocked, Cta, Role, Warp

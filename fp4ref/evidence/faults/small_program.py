@@ -1,4 +1,4 @@
-"""program: a small kernel of the gallery, as Python warps and as PTX.
+"""small_program: a small kernel of the gallery, as Python warps and as PTX.
 
 ``programs/NAME.py`` says how it is launched, with what, and what its warps do;
 ``programs/NAME.ptx`` is the same kernel for the executor. A program that lives on

@@ -1,4 +1,4 @@
-"""outcome: run a mistake, or its clean twin, and say what catches it."""
+"""catch: run a mistake, or its clean twin, and say what catches it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from fp4ref.evidence.comparison import Difference, compare
 from fp4ref.evidence.faults.change import changed_emulator, changed_kernel
 from fp4ref.evidence.faults.gallery import GEMM, Fault, FormName
 from fp4ref.evidence.faults.place import EXIT, places
-from fp4ref.evidence.faults.program import FOLDER, run_program
+from fp4ref.evidence.faults.small_program import FOLDER, run_program
 from fp4ref.execution.runs import Run, run
 from fp4ref.gemm.config import GemmConfig
 from fp4ref.numerics import ScaleFormat
@@ -24,7 +24,7 @@ from fp4ref.tensors.block_scaled import BlockScaled
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class Catch:
     """What a run of a mistake showed.
 
     Attributes
@@ -92,12 +92,12 @@ def operands(shape: tuple[int, int, int]) -> tuple[BlockScaled, BlockScaled]:
     return pair[0], pair[1]
 
 
-def run_twin(each: Fault, backend: FormName, schedule: str | int = "eager") -> Outcome:
+def run_twin(each: Fault, backend: FormName, schedule: str | int = "eager") -> Catch:
     """Run the same code without the mistake."""
     return _outcome(each, backend, schedule, wrong=False)
 
 
-def run_fault(each: Fault, backend: FormName, schedule: str | int = "eager") -> Outcome:
+def run_fault(each: Fault, backend: FormName, schedule: str | int = "eager") -> Catch:
     """Run a mistake in one of its forms.
 
     Raises
@@ -111,15 +111,15 @@ def run_fault(each: Fault, backend: FormName, schedule: str | int = "eager") -> 
 
 def _outcome(
     each: Fault, backend: FormName, schedule: str | int, *, wrong: bool
-) -> Outcome:
+) -> Catch:
     try:
         if each.subject != GEMM:
             change = each.form(backend).change if wrong else None
             machine = run_program(each.subject, backend, change, schedule)
-            return Outcome(advisories=dict(machine.advisories))
+            return Catch(advisories=dict(machine.advisories))
         found = _run_gemm(each, backend, schedule, wrong=wrong)
     except HardwareFault as error:
-        return Outcome(error, places=_in_full(each, places(error)))
+        return Catch(error, places=_in_full(each, places(error)))
     clean = _clean(each, backend if wrong else "emulator")
     difference = compare(clean, found).first_difference
     named: tuple[str, ...] = ()
@@ -127,7 +127,7 @@ def _outcome(
         event = difference.events[1] or difference.events[0]
         named = (event.source or event.kernel_source if event else EXIT,)
     named = _in_full(each, named)
-    return Outcome(None, difference, dict(found.advisories), named)
+    return Catch(None, difference, dict(found.advisories), named)
 
 
 def _in_full(each: Fault, named: tuple[str, ...]) -> tuple[str, ...]:
@@ -197,7 +197,7 @@ def _clean_run(
     return _run_gemm(like, backend, "eager", wrong=False)
 
 
-def disagreement(each: Fault, backend: FormName, outcome: Outcome) -> str:
+def disagreement(each: Fault, backend: FormName, outcome: Catch) -> str:
     """Say how an outcome is not what the row promises; empty if it is."""
     form = each.form(backend)
     caught, report = form.caught, outcome.report()
