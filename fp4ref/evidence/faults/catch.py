@@ -37,12 +37,15 @@ class Catch:
         What the run relied on, and how often.
     places
         Statements that the report names.
+    compared
+        Whether the hardware events were compared with the clean run's.
     """
 
     fault: HardwareFault | None = None
     difference: Difference | None = None
     advisories: Mapping[str, int] | None = None
     places: tuple[str, ...] = ()
+    compared: bool = False
 
     @property
     def silent(self) -> bool:
@@ -58,7 +61,8 @@ class Catch:
             return f"different from the clean run\n{self.difference}"
         if self.advisories:
             return "\n".join(f"{n} x {what}" for what, n in self.advisories.items())
-        return "the run ends without a word, and its results are those of the clean run"
+        same = ", and every byte is the clean run's" if self.compared else ""
+        return f"the run ends without a word{same}"
 
     def to_dict(self) -> dict[str, Any]:
         """JSON values."""
@@ -127,7 +131,7 @@ def _outcome(
         event = difference.events[1] or difference.events[0]
         named = (event.source or event.kernel_source if event else EXIT,)
     named = _in_full(each, named)
-    return Catch(None, difference, dict(found.advisories), named)
+    return Catch(None, difference, dict(found.advisories), named, compared=True)
 
 
 def _in_full(each: Fault, named: tuple[str, ...]) -> tuple[str, ...]:
