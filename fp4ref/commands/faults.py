@@ -51,8 +51,9 @@ def faults_command(
         _list(as_json)
         return
     found = fault(name)
-    form = cast("FormName", backend or next(iter(found.forms)))
-    require_choice(form, "--backend", get_args(FormName))
+    backend = next(iter(found.forms)) if backend is None else backend
+    require_choice(backend, "--backend", get_args(FormName))
+    form = cast("FormName", backend)
     outcome = run_fault(found, form, schedule)
     if as_json:
         ran = {"backend": form, "schedule": schedule, "outcome": outcome.to_dict()}
