@@ -13,6 +13,7 @@ import typer
 from fp4ref.commands.compare import compare_command
 from fp4ref.commands.cutlass import cutlass_command
 from fp4ref.commands.doctor import doctor_command
+from fp4ref.commands.faults import faults_command
 from fp4ref.commands.fidelity import fidelity_command
 from fp4ref.commands.frames import frames_command
 from fp4ref.commands.plan import plan_command
@@ -39,6 +40,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "plan": plan_command,
     "frames": frames_command,
     "fidelity": fidelity_command,
+    "faults": faults_command,
 }
 """Every command, in the order of the help."""
 

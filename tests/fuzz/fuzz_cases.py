@@ -91,6 +91,7 @@ CUTLASS_OPTIONS: dict[str, tuple[str, ...]] = {
 }
 COMMANDS = (
     *("walk", "cutlass", "sass", "compare", "doctor", "plan", "frames", "fidelity"),
+    "faults",
 )
 WRONG_WORDS = ("--nope", "-x", "--json=1", "[/b]", "\udcff", "--", "", "-h", "extra")
 
@@ -148,6 +149,9 @@ def other_arguments(rng: random.Random) -> Case:
     elif command == "frames":
         words.append(rng.choice((*list(FRAMES)[::9], "9.9", "[/b]", "\udcff", "6")))
         words += rng.sample(("--code", "--json"), rng.randrange(3))
+    elif command == "faults":
+        words.append(rng.choice(("wait-on-the-peers-barrier", "[/b]", "\udcff", "")))
+        words += rng.choice(((), ("--answer",), ("--backend", ""), ("--schedule", "")))
     elif command == "compare":
         words += rng.sample(NAMES, rng.randrange(4))
     elif command == "walk":

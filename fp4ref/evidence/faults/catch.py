@@ -1,0 +1,224 @@
+"""catch: run a mistake, or its clean twin, and say what catches it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from fp4ref.cuda_kernel.sources import kernel_root
+from fp4ref.errors import HardwareFault
+from fp4ref.evidence.comparison import Difference, compare
+from fp4ref.evidence.faults.change import changed_emulator, changed_kernel
+from fp4ref.evidence.faults.gallery import GEMM, Fault, FormName
+from fp4ref.evidence.faults.place import EXIT, places
+from fp4ref.evidence.faults.small_program import FOLDER, run_program
+from fp4ref.execution.runs import Run, run
+from fp4ref.gemm.config import GemmConfig
+from fp4ref.numerics import ScaleFormat
+from fp4ref.tensors.block_scaled import BlockScaled
+
+
+@dataclass(frozen=True, slots=True)
+class Catch:
+    """What a run of a mistake showed.
+
+    Attributes
+    ----------
+    fault
+        What the machine refused, or None.
+    difference
+        The first byte that is not the clean run's, or None.
+    advisories
+        What the run relied on, and how often.
+    places
+        Statements that the report names.
+    compared
+        Whether the hardware events were compared with the clean run's.
+    """
+
+    fault: HardwareFault | None = None
+    difference: Difference | None = None
+    advisories: Mapping[str, int] | None = None
+    places: tuple[str, ...] = ()
+    compared: bool = False
+
+    @property
+    def silent(self) -> bool:
+        """Whether nothing was said."""
+        return not (self.fault or self.difference or self.advisories)
+
+    def report(self) -> str:
+        """Return what the machine or the comparison says."""
+        if self.fault:
+            where = [f"  at: {place}" for place in self.places[:1]]
+            return "\n".join([str(self.fault), *where])
+        if self.difference:
+            return f"different from the clean run\n{self.difference}"
+        if self.advisories:
+            return "\n".join(f"{n} x {what}" for what, n in self.advisories.items())
+        same = ", and every byte is the clean run's" if self.compared else ""
+        return f"the run ends without a word{same}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON values."""
+        found: dict[str, Any] = {
+            "caught": not self.silent,
+            "report": self.report(),
+            "places": list(self.places),
+            "advisories": dict(self.advisories or {}),
+        }
+        if error := self.fault:
+            said = ("what", "who", "where", "rule", "remedy")
+            words = {name: getattr(error, name) for name in said}
+            edges = [list(edge) for edge in getattr(error, "edges", ())]
+            found["fault"] = {"type": type(error).__name__, **words, "edges": edges}
+        if self.difference:
+            key, values = str(self.difference.key), list(self.difference.values)
+            where = self.difference.coordinates
+            found["difference"] = {"event": key, "where": where, "values": values}
+        return found
+
+
+def operands(shape: tuple[int, int, int]) -> tuple[BlockScaled, BlockScaled]:
+    """Return A and B whose every element and scale matters."""
+    m, n, k = shape
+    rng = np.random.default_rng(12)
+    pair = []
+    for rows in (m, n):
+        codes = rng.integers(0, 16, (rows, k), np.uint8)
+        scales = rng.integers(0x30, 0x48, (rows, k // 16), np.uint8)
+        pair.append(BlockScaled(codes, scales, scale_format=ScaleFormat.UE4M3))
+    return pair[0], pair[1]
+
+
+def run_twin(each: Fault, backend: FormName, schedule: str | int = "eager") -> Catch:
+    """Run the same code without the mistake."""
+    return _outcome(each, backend, schedule, wrong=False)
+
+
+def run_fault(each: Fault, backend: FormName, schedule: str | int = "eager") -> Catch:
+    """Run a mistake in one of its forms.
+
+    Raises
+    ------
+    InputError
+        It has no such form, or NVRTC is not installed.
+    """
+    each.form(backend)
+    return _outcome(each, backend, schedule, wrong=True)
+
+
+def _outcome(
+    each: Fault, backend: FormName, schedule: str | int, *, wrong: bool
+) -> Catch:
+    try:
+        if each.subject != GEMM:
+            change = each.form(backend).change if wrong else None
+            machine = run_program(each.subject, backend, change, schedule)
+            return Catch(advisories=dict(machine.advisories))
+        found = _run_gemm(each, backend, schedule, wrong=wrong)
+    except HardwareFault as error:
+        return Catch(error, places=_in_full(each, places(error)))
+    clean = _clean(each, backend if wrong else "emulator")
+    difference = compare(clean, found).first_difference
+    named: tuple[str, ...] = ()
+    if difference:
+        event = difference.events[1] or difference.events[0]
+        named = (event.source or event.kernel_source if event else EXIT,)
+    named = _in_full(each, named)
+    return Catch(None, difference, dict(found.advisories), named, compared=True)
+
+
+def _in_full(each: Fault, named: tuple[str, ...]) -> tuple[str, ...]:
+    """Give places their whole path; compiled code knows the last part only."""
+    found = []
+    for place in named:
+        if place == EXIT:
+            found.append(place)
+            continue
+        file, _, line = place.rpartition(":")
+        if file == "PTX":
+            file = f"{FOLDER}/{each.subject}.ptx"
+        elif file.endswith((".cu", ".cuh")):
+            root = kernel_root()
+            path = next((root / "kernel").rglob(file))
+            file = path.relative_to(root).as_posix()
+        found.append(f"{file}:{line}")
+    return tuple(found)
+
+
+def _run_gemm(
+    each: Fault, backend: FormName, schedule: str | int, *, wrong: bool
+) -> Run:
+    """Run the GEMM of a row."""
+    config = GemmConfig.nvfp4(**each.config)
+    changed: AbstractContextManager[None] = nullcontext()
+    if wrong:
+        change = each.form(backend).change
+        changed = (
+            changed_emulator(change)
+            if backend == "emulator"
+            else changed_kernel(change, config)
+        )
+    a, b = operands(each.shape)
+    bias = c = None
+    if config.epilogue.bias:
+        bias = np.linspace(1, 2, each.shape[1], dtype=np.float32)
+    if config.epilogue.c_format:
+        c = np.ones(each.shape[:2], np.float32)
+    with changed:
+        return run(
+            *(a, b, c),
+            bias=bias,
+            config=config,
+            backend=backend,
+            schedule=schedule,
+            sms=each.sms,
+        )
+
+
+def _clean(each: Fault, backend: FormName) -> Run:
+    """Return the run without a mistake, which is made once."""
+    config = tuple(sorted(each.config.items()))
+    return _clean_run(each.shape, config, each.sms, backend)
+
+
+@lru_cache(maxsize=64)
+def _clean_run(
+    shape: tuple[int, int, int],
+    config: tuple[tuple[str, object], ...],
+    sms: int,
+    backend: FormName,
+) -> Run:
+    like = Fault(
+        *("clean", "", (), "", "", "", "", GEMM), shape, dict(config), sms, forms={}
+    )
+    return _run_gemm(like, backend, "eager", wrong=False)
+
+
+def disagreement(each: Fault, backend: FormName, outcome: Catch) -> str:
+    """Say how an outcome is not what the row promises; empty if it is."""
+    form = each.form(backend)
+    caught, report = form.caught, outcome.report()
+    if caught.by == "rule":
+        found = type(outcome.fault).__name__ if outcome.fault else "no fault"
+    elif caught.by == "compare":
+        found = str(outcome.difference.key) if outcome.difference else "no difference"
+        if outcome.fault:
+            found = type(outcome.fault).__name__
+    else:
+        found = next(iter(outcome.advisories or {}), "no advisory")
+    if found != caught.what:
+        return f"{found} instead of {caught.what}: {report}"
+    if caught.says not in report:
+        return f"{caught.says!r} is not in: {report}"
+    if caught.by == "advisory":
+        return ""
+    if form.place not in outcome.places:
+        return f"at {outcome.places} instead of {form.place}: {report}"
+    return ""
