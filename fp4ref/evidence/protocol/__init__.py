@@ -1,0 +1,1 @@
+"""protocol: whether a run's barriers are right in every schedule."""
