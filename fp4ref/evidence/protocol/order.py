@@ -91,7 +91,7 @@ class Order:
             if step.kind == "wait":
                 barrier = program.barriers[step.barrier]
                 if barrier.ring != without_ring:
-                    mask |= _completion(program, reference, past, number)
+                    mask |= completion(program, reference, past, number)
             past[number] = last[step.actor] = mask
         return cls(program, reference, past)
 
@@ -101,13 +101,13 @@ class Order:
 
 
 def phase_of(program: Program, reference: Reference, number: int) -> int:
-    """Return the generation that a wait or peek is for."""
-    if program.steps[number].arrival >= 0:
-        return reference.generation[number]
+    """Return the generation that a wait or peek is for; -2 if it is not known."""
+    if (arrival := program.steps[number].arrival) >= 0:
+        return reference.generation[arrival]
     return program.generations[number]
 
 
-def _completion(
+def completion(
     program: Program, reference: Reference, past: list[int], number: int
 ) -> int:
     """Return the past of the phase that a wait is for."""
