@@ -73,7 +73,12 @@ def try_all(program: Program, most: int = MOST) -> Tried:
                     if step.kind == "count" and program.barriers[step.barrier].named:
                         then_rounds = (*rounds, (n, books[step.barrier][0]))
                     then_at = (*at[:actor], at[actor] + 1, *at[actor + 1 :])
-                    key = (then_at, new, frozenset(then_yes), tuple(sorted(then_rounds)))
+                    key = (
+                        then_at,
+                        new,
+                        frozenset(then_yes),
+                        tuple(sorted(then_rounds)),
+                    )
                     more, others = following.setdefault(key, (0, set()))
                     others |= {k | mark for k in kinds}
                     following[key] = (more + ways, others)
@@ -115,9 +120,7 @@ def _conflicts(program):
                 n
                 for n, other in enumerate(program.steps)
                 if other is not step
-                and (
-                    writes & {*other.reads, *other.writes} or reads & {*other.writes}
-                )
+                and (writes & {*other.reads, *other.writes} or reads & {*other.writes})
             }
         )
     return found

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import pairwise
 from random import Random
 
 from fp4ref.evidence.protocol.program import Program, ProgramBuilder, Step
@@ -38,7 +39,9 @@ def mainloop(
         for i in range(stages)
     ]
     _load(build, full, empty, buffers, tiles, peeks)
-    _multiply(build, full, empty, buffers, tiles, peeks, readers, accumulators, tiles_each)
+    _multiply(
+        build, full, empty, buffers, tiles, peeks, readers, accumulators, tiles_each
+    )
     return build.program()
 
 
@@ -86,7 +89,9 @@ def _multiply(
         turn = k // tiles_each // accumulators & 1
         if readers and k % tiles_each == 0:
             build.wait("mma", given[slot], turn ^ 1, source="mma.py:1")
-        peek = build.peek("mma", full[stage], parity, source="mma.py:2") if peeks else -1
+        peek = (
+            build.peek("mma", full[stage], parity, source="mma.py:2") if peeks else -1
+        )
         wait = build.wait("mma", full[stage], parity, peek=peek, source="mma.py:3")
         accumulator = build.access(
             f"tcgen05.mma {k}",
@@ -146,9 +151,7 @@ def _unordered(step: Step, random: Random) -> Step:
     return replace(step, after=step.after[:-1])
 
 
-FAULTS: dict[
-    str, tuple[Callable[[Step], bool], Callable[[Step, Random], Step]]
-] = {
+FAULTS: dict[str, tuple[Callable[[Step], bool], Callable[[Step, Random], Step]]] = {
     "dropped wait": (lambda s: s.kind == "wait", _drop),
     "dropped count": (lambda s: s.kind == "count", _drop),
     "wrong parity": (lambda s: s.kind == "wait" and s.peek < 0, _parity),
@@ -187,7 +190,7 @@ def _swapped(program: Program, random: Random) -> Program:
     pairs = [
         (a, b)
         for steps in program.actors
-        for a, b in zip(steps, steps[1:], strict=False)
+        for a, b in pairwise(steps)
         if program.steps[b].peek != a and program.steps[b].arrival != a
     ]
     if not pairs:

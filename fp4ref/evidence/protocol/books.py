@@ -60,8 +60,8 @@ def early(program: Program, number: int, phase: int, missing: int) -> Finding:
         number,
         Finding(
             "early phase",
-            f"generation {phase} completes before {late.operation} of {late.actor}, which "
-            "belongs to it, has come",
+            f"generation {phase} completes before {late.operation} of {late.actor}, "
+            "which belongs to it, has come",
             program.barriers[step.barrier].name,
             phase,
             counts(late.arrivals, late.tx_bytes) + " more",
@@ -80,8 +80,8 @@ def overrun(program: Program, number: int, phase: int, wait: int) -> Finding:
         number,
         Finding(
             "overrun",
-            f"generation {phase} completes before {waiter.actor}, which waits for {asked}, "
-            "has looked",
+            f"generation {phase} completes before {waiter.actor}, which waits for "
+            f"{asked}, has looked",
             program.barriers[waiter.barrier].name,
             phase,
             f"{waiter.actor} has passed its wait of parity {waiter.parity}",

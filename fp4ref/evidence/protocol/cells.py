@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from fp4ref.trace import Range
+from fp4ref.trace import Event, Range
 from fp4ref.trace.recorded_plan import RecordedPlan
 
 TMEM_ROW = 2048
 """Bytes of one TMEM lane in a `Range`."""
 TMEM_CELL = 4
 """Bytes of one TMEM column in one lane."""
+LANES = 128
+MBARRIER_NBYTES = 8
 
 
 @dataclass
@@ -25,6 +27,7 @@ class Cells:
     names: list[str] = field(default_factory=list)
     users: list[set[str]] = field(default_factory=list)
     writers: list[set[str]] = field(default_factory=list)
+    shared: set[int] = field(default_factory=set)
 
     def add(self, where: Range, actor: str, is_write: bool, name: str = "") -> int:
         """Note an access; return the range's number."""
@@ -56,6 +59,21 @@ class Cells:
                     return place + (f" lane {lane}" if lane else "")
         return f"{where.space} {where.start:#x}, {where.size} bytes"
 
+    def note(self, event: Event) -> None:
+        """Note what an event touches."""
+        who = event.agent if event.kind != "land" else f"landing {event.issued}"
+        for where in _in_sm(event, event.reads):
+            self.add(where, who, False)
+        for where in _in_sm(event, event.writes):
+            self.add(where, who, True)
+        for where in allocation(event):
+            self.add(where, who, True, "the allocated TMEM")
+
+    def touched(self, event: Event, ranges: Iterable[Range]) -> tuple[int, ...]:
+        """Return the cells of some ranges of an event that another actor touches."""
+        numbers = (self.number[where] for where in _in_sm(event, ranges))
+        return tuple(number for number in numbers if number in self.shared)
+
     def overlaps(self) -> dict[int, tuple[int, ...]]:
         """Return for each range the others that share bytes with it."""
         found: dict[int, list[int]] = {}
@@ -75,30 +93,45 @@ class Cells:
                 live.append(number)
         return {number: tuple(others) for number, others in found.items()}
 
-    def shared(self, overlaps: Mapping[int, tuple[int, ...]]) -> set[int]:
-        """Return the ranges that one actor writes and another one touches."""
-        found = set()
+    def share(self, overlaps: Mapping[int, tuple[int, ...]]) -> None:
+        """Find the ranges that one actor writes and another one touches."""
         for number in range(len(self.ranges)):
             near = (number, *overlaps.get(number, ()))
             users = set().union(*(self.users[n] for n in near))
             writers = set().union(*(self.writers[n] for n in near))
             if writers and len(users) > 1:
-                found.add(number)
-        return found
+                self.shared.add(number)
 
 
 def _inside(name: str, offset: int) -> str:
     return f"{name} + {offset}" if offset else name
 
 
-def columns_range(space: str, taddr: int, columns: int) -> Range:
-    """Bytes of whole TMEM columns, all 128 lanes."""
+def allocation(event: Event) -> list[Range]:
+    """Return the TMEM that an allocation takes or gives back: columns of all lanes."""
+    if event.operation not in ("tcgen05.alloc", "tcgen05.dealloc"):
+        return []
+    taddr, columns = event.operands["taddr"], event.operands["columns"]
     start = (taddr >> 16) * TMEM_ROW + (taddr & 0xFFFF) * TMEM_CELL
-    return Range(space, start, columns * TMEM_CELL, 128, TMEM_ROW)
+    return [Range(f"tmem{event.sm}", start, columns * TMEM_CELL, LANES, TMEM_ROW)]
 
 
-def joined(ranges: Iterable[Range]) -> list[Range]:
-    """Join neighbouring runs, such as what the lanes of one warp touch."""
+def _in_sm(event: Event, ranges: Iterable[Range]) -> list[Range]:
+    """Return ranges of the SM, without the words of mbarriers that an event counts on.
+
+    Neighbouring runs, such as what the lanes of one warp touch, are one.
+    """
+    words = {(each.space, each.address) for each in event.barrier}
+    found = [
+        r
+        for r in ranges
+        if r.space != "gmem"
+        and not (r.nbytes == MBARRIER_NBYTES and (r.space, r.start) in words)
+    ]
+    return _joined(found) if len(found) > 1 else found
+
+
+def _joined(ranges: list[Range]) -> list[Range]:
     rows = [r for r in ranges if r.rows > 1]
     runs: list[Range] = []
     for each in sorted(r for r in ranges if r.rows == 1):

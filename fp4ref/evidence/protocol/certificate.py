@@ -1,181 +1,180 @@
-"""certificate: counts and order that prove a protocol right without a search.
-
-The argument is an induction on the steps of any schedule. Suppose all was as in the
-reference so far. (1) Every phase has its exact arrivals and bytes, and none of its
-steps can come after its end. (2) Everything that counts in the next phase happens after
-everything that counts in this one, so nothing counts in the wrong phase. (3) A wait for
-a phase happens after the phase before (else the parity deceives it) and before the next
-one completes (else it is lapped). (4) Conflicting accesses are ordered. Then the next
-step is as in the reference too; the wait with the least past can always pass, so nobody
-waits for ever. Each condition is necessary as well: where one fails, the schedule that
-does only what must come first shows it.
-"""
+"""certificate: a traced run's protocol proven right by counting, for every schedule."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import combinations
+from dataclasses import dataclass
+from typing import Any
 
-from fp4ref.evidence.protocol import books
-from fp4ref.evidence.protocol.bits import first_step, mask_of, steps_of
-from fp4ref.evidence.protocol.execution import Execution, Reference
-from fp4ref.evidence.protocol.finding import Finding
-from fp4ref.evidence.protocol.order import Order, reference
+from fp4ref.errors import InputError
+from fp4ref.evidence.protocol.counting import Undecided, broken
+from fp4ref.evidence.protocol.finding import Finding, Verdict
+from fp4ref.evidence.protocol.order import reference
 from fp4ref.evidence.protocol.program import Program
+from fp4ref.evidence.protocol.recording import programs
+from fp4ref.execution.runs import Run
+from fp4ref.trace import Trace
 
-MOST_FREE_COUNTS = 16
-"""Steps of one phase that expect or complete bytes both ways and are not arrivals."""
-
-
-Break = tuple[Finding, int, int]
-"""What fails, the steps that show it, and the last of them (-1: in their order)."""
-
-
-class Undecided(Exception):
-    """A phase that counting alone does not decide."""
+NO_TRACE = "this run has no trace; call run(..., trace=True)"
+SCOPE = (
+    "It holds for every order of warps, landings and peeks, with the tiles that each "
+    "CTA of this run had."
+)
 
 
-def broken(program: Program, first: Reference | None = None) -> list[Finding]:
-    """Return where the certificate breaks, the shortest witness first; [] if nowhere.
+@dataclass(frozen=True)
+class CtaCertificate:
+    """What was counted in one CTA.
+
+    Attributes
+    ----------
+    phases
+        Phases of all barriers that complete.
+    findings
+        Where the certificate breaks, the one with the shortest witness first.
+    incomplete
+        Why it cannot say that all is right.
+    """
+
+    name: str
+    actors: int
+    steps: int
+    barriers: int
+    phases: int
+    waits: int
+    findings: tuple[Finding, ...]
+    incomplete: tuple[str, ...]
+
+    @property
+    def verdict(self) -> Verdict:
+        """Error before incomplete before clean."""
+        return verdict(bool(self.findings), bool(self.incomplete))
+
+    def __str__(self) -> str:
+        lines = [
+            f"{self.name}: {self.verdict}. {self.actors} actors, {self.steps} steps, "
+            f"{self.phases} phases of {self.barriers} barriers, {self.waits} waits"
+        ]
+        lines += [f"  incomplete: {why}" for why in self.incomplete]
+        for finding in self.findings[:1]:
+            lines += [f"  {line}" for line in str(finding).splitlines()]
+        if (more := len(self.findings) - 1) > 0:
+            lines.append(f"  and {more} more, which may follow from it")
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """What was counted in every CTA of a run."""
+
+    ctas: tuple[CtaCertificate, ...]
+
+    @property
+    def verdict(self) -> Verdict:
+        """The worst of the CTAs'."""
+        found = {cta.verdict for cta in self.ctas}
+        return verdict("error" in found, "incomplete" in found)
+
+    @property
+    def ok(self) -> bool:
+        """Whether every schedule is free of deadlock, overrun and race."""
+        return self.verdict == "clean"
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """Where it breaks, in all CTAs."""
+        return tuple(finding for cta in self.ctas for finding in cta.findings)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return every part, for JSON."""
+        return {
+            "verdict": self.verdict,
+            "ctas": [
+                {
+                    "name": cta.name,
+                    "verdict": cta.verdict,
+                    "actors": cta.actors,
+                    "steps": cta.steps,
+                    "barriers": cta.barriers,
+                    "phases": cta.phases,
+                    "waits": cta.waits,
+                    "incomplete": list(cta.incomplete),
+                    "findings": [finding.to_dict() for finding in cta.findings],
+                }
+                for cta in self.ctas
+            ],
+        }
+
+    def __str__(self) -> str:
+        words = {
+            "clean": "certified: no deadlock, no overrun, no access out of order",
+            "incomplete": "not certified: something is not modelled",
+            "error": "broken: some schedule fails",
+        }
+        lines = [words[self.verdict], *map(str, self.ctas)]
+        return "\n".join(lines + ([SCOPE] if self.ok else []))
+
+
+def certify(run: Run | Trace) -> Certificate:
+    """Prove by counting that every schedule of a run's barriers is right.
+
+    No schedule is searched. Exact totals of each phase and the order between phases are
+    enough; see `fp4ref.evidence.protocol.counting`. Between CTAs nothing is checked.
+
+    Parameters
+    ----------
+    run
+        A traced run of the emulator or of PTX, or its trace.
 
     Raises
     ------
-    Undecided
-        A phase has too many steps that expect and complete bytes in any order.
+    InputError
+        The run has no trace.
+    TraceError
+        The trace has no plan, or no mbarrier events.
     """
-    first = first or reference(program)
-    order = Order.of(program, first)
-    pairs = list(_stuck(order) if first.finding else _breaks(order))
-    shown = []
-    for finding, needed, last in pairs:
-        steps = [n for n in first.order if needed >> n & 1 and n != last]
-        steps += [last] if last >= 0 else []
-        shown.append((len(steps), finding, steps))
-    shown.sort(key=lambda each: each[0])
-    return [f.with_witness(replay(program, first, s, f)) for _, f, s in shown]
+    trace = trace_of(run)
+    ended = ended_early(trace)
+    return Certificate(tuple(certify_program(p, ended) for p in programs(trace)))
 
 
-def replay(
-    program: Program, first: Reference, steps: list[int], finding: Finding
-) -> tuple[str, ...]:
-    """Return the lines of a schedule, after having run it."""
-    lines = [program.describe(number) for number in steps]
-    if finding.failure == "deadlock":
-        lines.append("nobody can go on")
-    return tuple(lines)
+def certify_program(program: Program, ended: str = "") -> CtaCertificate:
+    """Certify one CTA's program; `ended` says why its run is not whole."""
+    incomplete = [f"{name} is not modelled" for name in program.unmodelled]
+    incomplete += [ended] if ended else []
+    first, findings = reference(program), []
+    try:
+        findings = broken(program, first)
+    except Undecided as error:
+        incomplete.append(str(error))
+    return CtaCertificate(
+        program.name,
+        len(program.actors),
+        len(program.steps),
+        len(program.barriers),
+        sum(first.completed),
+        sum(step.kind == "wait" for step in program.steps),
+        tuple(findings),
+        tuple(incomplete),
+    )
 
 
-def shows(program: Program, first: Reference, steps: list[int]) -> Finding | None:
-    """Execute steps in their order; return what is wrong, if anything is."""
-    run = Execution(program, None if first.finding else first)
-    for number in steps:
-        actor = program.actor_of[number]
-        if run.next_step(actor) != number:
-            return None
-        asked = program.steps[number].kind == "peek" and number == steps[-1]
-        if finding := run.execute(actor, answer=asked):
-            return finding
-    return run.end()
+def trace_of(run: object) -> Trace:
+    """Return the trace of a run, or a trace itself."""
+    if isinstance(run, Run):
+        if run.trace is None:
+            raise InputError(NO_TRACE)
+        return run.trace
+    if isinstance(run, Trace):
+        return run
+    raise InputError(f"pass a traced run or its trace, not {type(run).__name__}")
 
 
-def _stuck(order: Order) -> Iterator[Break]:
-    """Yield what is wrong with the reference itself."""
-    first = order.reference
-    assert first.finding is not None
-    if first.finding.failure in ("deadlock", "bytes"):
-        yield first.finding, mask_of(first.order), -1
-    else:
-        last = first.order[-1]
-        at, needed = order.program.steps[last].barrier, order.past[last]
-        for phase in (first.completed[at] - 1, first.completed[at]):
-            for number in steps_of(first.counted.get((at, phase), 0)):
-                needed |= order.past[number]
-        yield first.finding, needed, last
-    # What would fail earlier in another schedule has a shorter witness.
-    yield from _breaks(order)
+def ended_early(trace: Trace) -> str:
+    """Say why a trace is not of a whole run; nothing if it is."""
+    fault = trace.meta.get("fault")
+    return f"the run ended early, in {fault}; the rest is not known" if fault else ""
 
 
-def _breaks(order: Order) -> Iterator[Break]:
-    """Yield each condition that fails, with the steps that its witness needs."""
-    program, first = order.program, order.reference
-    for (at, phase), counted in first.counted.items():
-        yield from _early(order, at, phase, counted)
-        before = first.counted.get((at, phase - 1), 0)
-        if before:
-            yield from _stale(order, phase, counted, before)
-    for number in first.order:
-        step = program.steps[number]
-        if step.kind in ("wait", "peek") and step.arrival < 0:
-            yield from _premature(order, number)
-        if step.kind == "wait" and step.arrival < 0:
-            yield from _lapped(order, number)
-        missing = first.before[number] & ~order.past[number]
-        if missing:
-            yield (
-                books.race(program, number, first_step(missing)),
-                order.past[number],
-                number,
-            )
-
-
-def _early(order: Order, at: int, phase: int, counted: int) -> Iterator[Break]:
-    """Yield a phase that can end although some of its bytes are not counted."""
-    program = order.program
-    if order.reference.completed[at] <= phase:
-        return
-    free = [n for n in steps_of(counted) if not program.steps[n].arrivals]
-    if len({program.steps[n].tx_bytes > 0 for n in free}) < 2:
-        return
-    if len(free) > MOST_FREE_COUNTS:
-        raise Undecided(
-            f"{program.barriers[at].name} generation {phase}: {len(free)} steps expect "
-            f"and complete bytes, and {MOST_FREE_COUNTS} are the most"
-        )
-    for size in range(len(free), 0, -1):
-        for late in combinations(free, size):
-            if sum(program.steps[n].tx_bytes for n in late):
-                continue
-            rest, needed = [n for n in steps_of(counted) if n not in late], 0
-            for number in rest:
-                needed |= order.past[number]
-            if not any(needed >> n & 1 for n in late):
-                yield books.early(program, rest[-1], phase, late[0]), needed, -1
-                return
-
-
-def _stale(order: Order, phase: int, counted: int, before: int) -> Iterator[Break]:
-    """Yield a step that can count in the phase before its own."""
-    for number in steps_of(counted):
-        if before & ~order.past[number]:
-            finding = books.stale(order.program, number, phase - 1, phase)
-            yield finding, order.past[number], number
-
-
-def _premature(order: Order, number: int) -> Iterator[Break]:
-    """Yield a wait that an older phase of its parity lets pass."""
-    program, first = order.program, order.reference
-    at, phase = program.steps[number].barrier, program.generations[number]
-    needed = order.past[number]
-    seen = phase - 1
-    while seen >= 0:
-        last = first.counted.get((at, seen), 0)
-        state = needed
-        for earlier in steps_of(first.counted.get((at, seen - 1), 0)):
-            state |= order.past[earlier]
-        if last & ~state and not state & ~needed >> number & 1:
-            yield books.premature(program, number, seen), state, number
-        seen -= 2
-
-
-def _lapped(order: Order, number: int) -> Iterator[Break]:
-    """Yield a phase that can complete before a waiter for the one before has looked."""
-    program, first = order.program, order.reference
-    at, phase = program.steps[number].barrier, program.generations[number] + 1
-    counted = first.counted.get((at, phase), 0)
-    if first.completed[at] <= phase or not counted:
-        return
-    needed, last = 0, -1
-    for last in steps_of(counted):
-        needed |= order.past[last]
-    if not needed >> number & 1:
-        yield books.overrun(program, last, phase, number), needed, -1
+def verdict(fails: bool, incomplete: bool) -> Verdict:
+    """Return the verdict: what fails, fails even if not everything was looked at."""
+    return "error" if fails else "incomplete" if incomplete else "clean"

@@ -2,7 +2,7 @@
 
 The edges are program order, issue before operation, and a complete phase before each
 wait for it. If the books of every phase are right (`fp4ref.evidence.protocol.
-certificate`), these are all edges that there are.
+counting`), these are all edges that there are.
 """
 
 from __future__ import annotations

@@ -14,9 +14,9 @@ from dataclasses import replace
 
 from fp4ref.evidence.protocol.bits import mask_of, steps_of
 from fp4ref.evidence.protocol.execution import Reference
-from fp4ref.evidence.protocol.exploration import MOST_STATES, Search, search
 from fp4ref.evidence.protocol.order import Order, completion, phase_of, reference
 from fp4ref.evidence.protocol.program import Program, Step
+from fp4ref.evidence.protocol.schedules import MOST_STATES, Search, search
 
 REST = "other accesses"
 """Name of the projection without barriers."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from fp4ref.errors import TraceError
-from fp4ref.evidence.protocol.cells import Cells, columns_range, joined
+from fp4ref.evidence.protocol.cells import MBARRIER_NBYTES, Cells, allocation
 from fp4ref.evidence.protocol.program import Barrier, Program, Step, ring_of
 from fp4ref.evidence.protocol.skipped_waits import PEEK, WAIT, places
 from fp4ref.trace import Dim3, Event, Range, Trace
@@ -22,7 +22,6 @@ TOGETHER = ("tcgen05.cp", "tcgen05.mma")
 GROUPS = ("cp.async.bulk.", "cp.async.")
 """Prefixes of ``commit_group`` and ``wait_group``, and of what they hold."""
 WARP_THREADS = 32
-MBARRIER_NBYTES = 8
 
 
 def programs(trace: Trace) -> list[Program]:
@@ -58,7 +57,7 @@ class _Warp:
         Its tcgen05 operations that the next one comes after; `merging` is the name of
         the last one while another of that name would join it.
     unread
-        Loads and stores of TMEM that no ``tcgen05.wait`` has covered, by ``ld``, ``st``.
+        Loads and stores of TMEM that no wait has covered, by ``ld`` and ``st``.
     copies
         Its ``cp.async`` so far, which an arrival through them comes after.
     open, groups
@@ -85,6 +84,8 @@ class _Recording:
         self.events, self.cells, self.ordering = events, cells, ordering
         self.barriers: list[Barrier] = []
         self.at: dict[tuple[str, int], int] = {}
+        self.words: dict[int, int] = {}
+        self.used: set[tuple[str, int]] = set()
         self.named: dict[tuple[int, int], int] = {}
         self.steps: list[Step] = []
         self.completed: list[int] = []
@@ -102,9 +103,9 @@ class _Recording:
     def program(self, cta: Dim3) -> Program:
         """Return the steps that some other actor can notice."""
         for event in self.events:
-            self._note_cells(event)
+            self.cells.note(event)
         overlaps = self.cells.overlaps()
-        self.shared = self.cells.shared(overlaps)
+        self.cells.share(overlaps)
         due = places(self.events)
         for event in self.events:
             for peek in due.get(event.step, ()):
@@ -125,34 +126,6 @@ class _Recording:
             tuple(self.unmodelled),
             f"cta {cta}",
         )
-
-    # Cells
-
-    def _note_cells(self, event: Event) -> None:
-        who = event.agent if event.kind != "land" else f"landing {event.issued}"
-        for where in self._ranges(event, event.reads):
-            self.cells.add(where, who, False)
-        for where in self._ranges(event, event.writes):
-            self.cells.add(where, who, True)
-        for where in _allocation(event):
-            self.cells.add(where, who, True, "the allocated TMEM")
-
-    def _ranges(self, event: Event, ranges: Iterable[Range]) -> list[Range]:
-        """Return what an event touches in the SM, without mbarriers that it counts on."""
-        words = {(each.space, each.address) for each in event.barrier}
-        found = [
-            r
-            for r in ranges
-            if r.space != "gmem"
-            and not (r.nbytes == MBARRIER_NBYTES and (r.space, r.start) in words)
-        ]
-        return joined(found) if len(found) > 1 else found
-
-    def _touched(self, event: Event, ranges: Iterable[Range]) -> tuple[int, ...]:
-        numbers = (self.cells.number[r] for r in self._ranges(event, ranges))
-        return tuple(n for n in numbers if n in self.shared)
-
-    # Steps
 
     def _warp(self, event: Event) -> _Warp:
         return self.warps.setdefault(event.agent, _Warp())
@@ -194,9 +167,9 @@ class _Recording:
         elif operation.startswith(("mbarrier.", "bar.", "barrier.")):
             self.unmodelled[operation] = None
         else:
-            reads = self._touched(event, event.reads)
-            writes = self._touched(event, event.writes)
-            writes += self._touched(event, _allocation(event))
+            reads = self.cells.touched(event, event.reads)
+            writes = self.cells.touched(event, event.writes)
+            writes += self.cells.touched(event, allocation(event))
             if reads or writes:
                 self._add(event, event.agent, "access", reads=reads, writes=writes)
 
@@ -212,12 +185,18 @@ class _Recording:
         self.completed.append(0)
         word = Range(changed.space, changed.address, MBARRIER_NBYTES)
         cell = self.cells.add(word, event.agent, True, f"the word of {name}")
+        self.words[self.at[key]] = cell
         self._add(event, event.agent, "access", writes=(cell,))
 
-    def _word(self, at: int) -> tuple[int, ...]:
-        """Cell of a barrier's word, which every use reads."""
-        place = next(key for key, number in self.at.items() if number == at)
-        return (self.cells.number[Range(*place, MBARRIER_NBYTES)],)
+    def _word(self, actor: str, at: int) -> tuple[int, ...]:
+        """Cell of a barrier's word, if an actor uses it for the first time.
+
+        Later uses are ordered by the first one.
+        """
+        if (actor, at) in self.used:
+            return ()
+        self.used.add((actor, at))
+        return (self.words[at],)
 
     def _barrier(self, event: Event) -> int:
         """Return the barrier that an event asks; -1 if it is not one of this CTA."""
@@ -232,6 +211,9 @@ class _Recording:
         if at < 0:
             return
         warp, values = self._warp(event), self._asked(event, at)
+        if word := self._word(event.agent, at):
+            # A wait polls the word from its beginning, not from its end.
+            self._add(event, event.agent, "access", reads=word)
         if event.operation.startswith(WAIT):
             peek = warp.peeks.pop(at, -1)
             if peek >= 0:
@@ -251,7 +233,6 @@ class _Recording:
             "barrier": at,
             "parity": event.operands["parity"],
             "generation": self.completed[at] - 1,
-            "reads": self._word(at),
         }
 
     def _skipped(self, event: Event) -> None:
@@ -269,7 +250,6 @@ class _Recording:
                 parity=said.parity,
                 peek=peek,
                 generation=said.generation,
-                reads=said.reads,
             )
 
     def _named(self, event: Event) -> None:
@@ -308,8 +288,8 @@ class _Recording:
     ) -> list[int]:
         """Add what an event, or the landing of an operation, touches and counts."""
         touched = {
-            "reads": self._touched(change, change.reads),
-            "writes": self._touched(change, change.writes),
+            "reads": self.cells.touched(change, change.reads),
+            "writes": self.cells.touched(change, change.writes),
         }
         found = []
         for changed in change.barrier:
@@ -320,7 +300,7 @@ class _Recording:
                 continue
             (phase, pending, tx), (ended, left, tx_left) = changed.before, changed.after
             over = phase != ended
-            touched["reads"] += self._word(at)
+            touched["reads"] += self._word(actor, at)
             found.append(
                 self._add(
                     event,
@@ -337,8 +317,6 @@ class _Recording:
         if not found and (after or touched["reads"] or touched["writes"]):
             found.append(self._add(event, actor, "access", after=after, **touched))
         return found
-
-    # Asynchronous operations
 
     def _issue(self, event: Event) -> None:
         """Add an operation: an actor that starts after the warp's last step."""
@@ -363,8 +341,8 @@ class _Recording:
         step = self.steps[number]
         reads, writes = list(step.reads), list(step.writes)
         for landing in landings:
-            reads += self._touched(landing, landing.reads)
-            writes += self._touched(landing, landing.writes)
+            reads += self.cells.touched(landing, landing.reads)
+            writes += self.cells.touched(landing, landing.writes)
         self.steps[number] = replace(
             step, reads=tuple(dict.fromkeys(reads)), writes=tuple(dict.fromkeys(writes))
         )
@@ -407,11 +385,3 @@ class _Recording:
 
 def _prefix(operation: str) -> str:
     return next(prefix for prefix in GROUPS if operation.startswith(prefix))
-
-
-def _allocation(event: Event) -> list[Range]:
-    """TMEM that an allocation takes or gives back."""
-    if event.operation not in ("tcgen05.alloc", "tcgen05.dealloc"):
-        return []
-    taddr, columns = event.operands["taddr"], event.operands["columns"]
-    return [columns_range(f"tmem{event.sm}", taddr, columns)]

@@ -1,8 +1,9 @@
-"""skipped_waits: where a wait stands that a peek made unnecessary, and so left no event.
+"""skipped_waits: where a wait stands that a peek made unnecessary.
 
-It is put where its result is first needed: before the first later statement of the warp
-that names the stage's other barrier, or that touches bytes which the awaited phase
-brought. Had the peek said no, the warp would have waited there at the latest.
+Such a wait left no event. It is put where its result is first needed: before the first
+later statement of the warp that names the stage's other barrier, or that touches bytes
+which the awaited phase brought. Had the peek said no, the warp would have waited there
+at the latest.
 """
 
 from __future__ import annotations
@@ -73,7 +74,7 @@ def _needed(
     brought: set[Range],
     landings: dict[int, list[Event]],
 ) -> Event | None:
-    """Return the statement that needs the answer; None if the wait has its own event."""
+    """Return the statement that needs the answer; None if the wait has an event."""
     mbar, parity = peek.operands["mbar"], peek.operands["parity"]
     for event in later:
         named = event.operands.get("mbar")
