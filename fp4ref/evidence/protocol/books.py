@@ -169,42 +169,71 @@ def deadlock(
     tx: Sequence[int],
 ) -> Finding:
     """Nobody can go on; the barrier is the one that broke the chain."""
-    root = _root(program, blocked)
+    root, odd = _root(program, blocked, pending, tx)
     step, at = program.steps[root], program.steps[root].barrier
+    others = dict.fromkeys(
+        program.steps[n].actor for n in blocked if program.steps[n].kind == "wait"
+    )
+    others.pop(step.actor, None)
+    waiting = f"; so do {', '.join(others)}" if others else ""
+    if at < 0:
+        late = f"{step.actor} never starts{waiting}"
+        return _blame(program, root, Finding("deadlock", late))
     count = program.barriers[at].count
-    odd = odd_one(program, at)
-    others = sorted({program.steps[n].actor for n in blocked} - {step.actor})
-    waiting = f"; so wait {', '.join(others)}" if others else ""
+    came = counts(count - pending[at], 0, zero=f"tx-count {tx[at]:,} bytes")
     return _blame(
         program,
         root,
         Finding(
             "deadlock",
             f"{step.actor} waits for ever{waiting}",
-            program.barriers[at].name if at >= 0 else "",
-            completed[at] if at >= 0 else -1,
-            counts(count, 0, zero="tx-count 0 bytes") if at >= 0 else "",
-            counts(count - pending[at], 0, zero=f"tx-count {tx[at]:,} bytes")
-            if at >= 0
-            else "",
+            program.barriers[at].name,
+            completed[at],
+            counts(count, 0, zero="tx-count 0 bytes"),
+            came,
         ),
         odd,
     )
 
 
-def _root(program: Program, blocked: Sequence[int]) -> int:
-    """Blocked wait whose barrier gets too little even if all others went on."""
+def _root(
+    program: Program, blocked: Sequence[int], pending: Sequence[int], tx: Sequence[int]
+) -> tuple[int, int]:
+    """Return the wait that holds up the others, and the step whose count is odd.
+
+    Its barrier has a step unlike its siblings; else a count unlike the other stages';
+    else it has got a part of what it needs.
+    """
     waits = [n for n in blocked if program.steps[n].kind == "wait"]
-    for number in waits:
-        step = program.steps[number]
-        given = [s for s in program.steps if s.barrier == step.barrier]
-        supply = sum(s.arrivals for s in given)
-        bytes_due = sum(s.tx_bytes for s in given)
-        needed = program.generations[number] + 1
-        phases = max(needed, 1) * program.barriers[step.barrier].count
-        if supply < phases or bytes_due:
-            return number
-    return waits[0] if waits else blocked[0]
+    odd = {n: odd_one(program, program.steps[n].barrier) for n in waits}
+
+    def suspicion(number: int) -> int:
+        at = program.steps[number].barrier
+        if odd[number] >= 0 and program.steps[odd[number]].barrier == at:
+            return 4
+        if odd[number] >= 0:
+            return 3
+        if _odd_barrier(program, at):
+            return 2
+        part = 0 < pending[at] < program.barriers[at].count or tx[at]
+        return 1 if part else 0
+
+    if not waits:
+        return blocked[0], -1
+    root = max(waits, key=suspicion)
+    return root, odd[root]
+
+
+def _odd_barrier(program: Program, at: int) -> bool:
+    """Whether a barrier's count is unlike most of its ring's side."""
+    side = _side(program, at)
+    numbers = [
+        barrier.count
+        for n, barrier in enumerate(program.barriers)
+        if _side(program, n) == side
+    ]
+    usual, times = Counter(numbers).most_common(1)[0]
+    return program.barriers[at].count != usual and times > 1
 
 
 def odd_one(program: Program, at: int, number: int = -1) -> int:

@@ -36,7 +36,10 @@ class Undecided(Exception):
 
 
 def broken(program: Program, first: Reference | None = None) -> list[Finding]:
-    """Return where the certificate breaks, the shortest witness first; [] if nowhere.
+    """Return where the certificate breaks; [] if nowhere.
+
+    What is wrong with the books comes before the races that follow from it, then the
+    shortest witness first.
 
     Raises
     ------
@@ -51,7 +54,7 @@ def broken(program: Program, first: Reference | None = None) -> list[Finding]:
         steps = [n for n in first.order if needed >> n & 1 and n != last]
         steps += [last] if last >= 0 else []
         shown.append((len(steps), finding, steps))
-    shown.sort(key=lambda each: each[0])
+    shown.sort(key=lambda each: (each[1].failure == "race", each[0]))
     return [f.with_witness(replay(program, first, s, f)) for _, f, s in shown]
 
 

@@ -1,7 +1,7 @@
 """execution: one schedule of a program, step by step, and what is wrong with it.
 
 Barriers count as the machine's do (`fp4ref.hardware.mbarrier_unit`). The first schedule
-is the reference: it lands work as soon as it may. It says in which generation each
+is the reference: as a trace has it. It says in which generation each
 arrival counts and which access comes first; a schedule that has it another way is
 faulty, because then two schedules give different results.
 """
@@ -227,7 +227,7 @@ class Execution:
         moved = True
         while moved:
             moved = False
-            for actor in range(len(self.position) - 1, -1, -1):
+            for actor in range(len(self.position)):
                 while (number := self.next_step(actor)) >= 0 and number != without:
                     moved = True
                     if finding := self.execute(actor):

@@ -17,6 +17,9 @@ Failure = Literal[
 ]
 Verdict = Literal["error", "incomplete", "clean"]
 
+SHOWN = 40
+"""Steps of a witness that are printed, its last ones; JSON has all of them."""
+
 RULES: dict[Failure, tuple[str, str]] = {
     "over-arrival": (
         "a phase takes exactly its expected arrivals [PTX: mbarrier]",
@@ -128,7 +131,10 @@ class Finding:
                 lines.append(f"  {label}: {text}")
         if self.witness:
             lines.append(f"  witness, {len(self.witness)} steps:")
-            lines += [f"    {i + 1}. {line}" for i, line in enumerate(self.witness)]
+            hidden = max(0, len(self.witness) - SHOWN)
+            lines += [f"    ({hidden} steps before)"] if hidden else []
+            numbered = list(enumerate(self.witness, 1))[hidden:]
+            lines += [f"    {i}. {line}" for i, line in numbered]
         return "\n".join(lines)
 
 

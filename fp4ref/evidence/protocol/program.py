@@ -14,6 +14,11 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
 
+WORD = "the word of "
+"""How the name of a barrier's own cell begins."""
+MOST_NAMES = 4
+"""Cells that a description names."""
+
 Kind = Literal["count", "wait", "peek", "access", "pass"]
 
 
@@ -160,18 +165,27 @@ class Program:
     def describe(self, number: int) -> str:
         """Say who does what where, for a witness."""
         step = self.steps[number]
-        words = [step.actor, step.operation]
+        words = [step.actor]
+        if not step.actor.startswith(step.operation):
+            words.append(step.operation)
         if step.barrier >= 0:
             words.append(self.barriers[step.barrier].name)
         if step.kind in ("wait", "peek") and step.arrival < 0:
             words.append(f"parity {step.parity}")
+        if step.kind == "wait":
+            words.append("passes")
         if step.arrivals:
             words.append(f"arrives {step.arrivals}")
         if step.tx_bytes:
             words.append(f"{step.tx_bytes:+,} bytes")
         for verb, cells in (("reads", step.reads), ("writes", step.writes)):
-            if cells:
-                words.append(f"{verb} {', '.join(self.cells[c] for c in cells)}")
+            names = [self.cells[c] for c in cells]
+            if step.barrier >= 0:
+                names = [name for name in names if not name.startswith(WORD)]
+            if len(names) > MOST_NAMES:
+                names[MOST_NAMES:] = [f"and {len(names) - MOST_NAMES} more"]
+            if names:
+                words.append(f"{verb} {', '.join(names)}")
         return " ".join(words) + (f" at {step.source}" if step.source else "")
 
     def with_step(self, number: int, step: Step) -> Program:

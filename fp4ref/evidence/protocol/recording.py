@@ -8,7 +8,7 @@ from typing import Any
 
 from fp4ref.errors import TraceError
 from fp4ref.evidence.protocol.cells import MBARRIER_NBYTES, Cells, allocation
-from fp4ref.evidence.protocol.program import Barrier, Program, Step, ring_of
+from fp4ref.evidence.protocol.program import WORD, Barrier, Program, Step, ring_of
 from fp4ref.evidence.protocol.skipped_waits import PEEK, WAIT, places
 from fp4ref.trace import Dim3, Event, Range, Trace
 from fp4ref.trace.recorded_plan import RecordedPlan
@@ -184,7 +184,7 @@ class _Recording:
         self.barriers.append(Barrier(name, event.operands["count"], ring_of(name)))
         self.completed.append(0)
         word = Range(changed.space, changed.address, MBARRIER_NBYTES)
-        cell = self.cells.add(word, event.agent, True, f"the word of {name}")
+        cell = self.cells.add(word, event.agent, True, WORD + name)
         self.words[self.at[key]] = cell
         self._add(event, event.agent, "access", writes=(cell,))
 
