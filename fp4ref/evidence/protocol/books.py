@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from math import gcd
 
 from fp4ref.evidence.protocol.finding import Finding
 from fp4ref.evidence.protocol.program import Program, Step
@@ -49,6 +50,7 @@ def stale(program: Program, number: int, phase: int, meant: int) -> Finding:
             f"counts in generation {meant}",
             f"counts in generation {phase}",
         ),
+        odd_one(program, step.barrier),
     )
 
 
@@ -201,8 +203,8 @@ def _root(
 ) -> tuple[int, int]:
     """Return the wait that holds up the others, and the step whose count is odd.
 
-    Its barrier has a step unlike its siblings; else a count unlike the other stages';
-    else it has got a part of what it needs.
+    Its barrier has a step unlike its siblings; else a count unlike the other stages',
+    or one that its arrivals never add up to; else it has got a part of what it needs.
     """
     waits = [n for n in blocked if program.steps[n].kind == "wait"]
     odd = {n: odd_one(program, program.steps[n].barrier) for n in waits}
@@ -213,7 +215,7 @@ def _root(
             return 4
         if odd[number] >= 0:
             return 3
-        if _odd_barrier(program, at):
+        if _odd_barrier(program, at) or _odd_rest(program, at, pending[at]):
             return 2
         part = 0 < pending[at] < program.barriers[at].count or tx[at]
         return 1 if part else 0
@@ -236,6 +238,13 @@ def _odd_barrier(program: Program, at: int) -> bool:
     return program.barriers[at].count != usual and times > 1
 
 
+def _odd_rest(program: Program, at: int, pending: int) -> bool:
+    """Whether what is pending is no sum of what the barrier's steps arrive with."""
+    given = [step.arrivals for step in program.steps if step.barrier == at]
+    unit = gcd(*given)
+    return bool(unit and pending % unit)
+
+
 def odd_one(program: Program, at: int, number: int = -1) -> int:
     """Step of a ring whose counts are unlike those of its siblings; -1 if none is.
 
@@ -248,7 +257,10 @@ def odd_one(program: Program, at: int, number: int = -1) -> int:
             if _side(program, step.barrier) != side:
                 continue
             who = step.source or re.sub(r"\d+", "#", step.actor)
-            groups.setdefault((who, step.operation), []).append(n)
+            # Whoever arrives on a named barrier is a warp, as all others are.
+            named = program.barriers[step.barrier].named
+            key = ("", "") if named else (who, step.operation)
+            groups.setdefault(key, []).append(n)
     for numbers in groups.values():
         values = Counter(_counted(program.steps[n]) for n in numbers)
         usual, times = values.most_common(1)[0]

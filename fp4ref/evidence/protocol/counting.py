@@ -110,8 +110,6 @@ def _breaks(order: Order) -> Iterator[Break]:
         step = program.steps[number]
         if step.kind in ("wait", "peek") and step.arrival < 0:
             yield from _premature(order, number)
-        if step.kind == "wait" and step.arrival < 0:
-            yield from _lapped(order, number)
         missing = first.before[number] & ~order.past[number]
         if missing:
             yield (
@@ -119,6 +117,9 @@ def _breaks(order: Order) -> Iterator[Break]:
                 order.past[number],
                 number,
             )
+    for waits in program.waits.values():
+        for number in waits:
+            yield from _lapped(order, number)
 
 
 def _early(order: Order, at: int, phase: int, counted: int) -> Iterator[Break]:

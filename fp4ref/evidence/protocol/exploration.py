@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +11,7 @@ from fp4ref.errors import InputError
 from fp4ref.evidence.protocol.certificate import ended_early, trace_of, verdict
 from fp4ref.evidence.protocol.counting import Undecided, broken
 from fp4ref.evidence.protocol.finding import Finding, Verdict
+from fp4ref.evidence.protocol.order import reference
 from fp4ref.evidence.protocol.program import Program
 from fp4ref.evidence.protocol.projection import project, rings
 from fp4ref.evidence.protocol.recording import programs
@@ -17,6 +19,8 @@ from fp4ref.evidence.protocol.schedules import MOST_STATES, Search, search
 from fp4ref.execution.runs import Run
 from fp4ref.trace import Trace
 
+NEAR_STATES = 20_000
+"""States near the start in which a shorter schedule is looked for."""
 MOST_STEPS = 1000
 """Steps of a CTA that is explored; a search of more takes minutes."""
 
@@ -165,15 +169,21 @@ def explore_program(
 def _shortest(program: Program, seen: Search) -> Finding | None:
     """Return the failure with the shortest schedule that shows one.
 
-    The search without reduction finds it; else happens-before says which steps a
-    failure needs.
+    Happens-before says which steps a failure needs. If the first schedule fails, not
+    all is known of it, and a short search without reduction looks too.
     """
     if seen.finding is None:
         return None
+    found = [_shown(program, seen)]
+    with suppress(Undecided):
+        found += broken(program)
+    if reference(program).finding is not None:
+        near = search(program, reduction=False, most_states=NEAR_STATES)
+        found += [_shown(program, near)] if near.finding else []
+    return min(found, key=lambda each: len(each.witness))
+
+
+def _shown(program: Program, seen: Search) -> Finding:
+    assert seen.finding is not None
     lines = tuple(program.describe(number) for number in seen.path)
-    found = seen.finding.with_witness(lines)
-    try:
-        others = broken(program)
-    except Undecided:
-        others = []
-    return min([found, *others], key=lambda each: len(each.witness))
+    return seen.finding.with_witness(lines)
