@@ -13,6 +13,7 @@ Importing the package imports no CUDA and compiles nothing.
 from fp4ref.device.diagnosis import doctor
 from fp4ref.evidence import oracle
 from fp4ref.evidence.comparison import Comparison, compare
+from fp4ref.evidence.protocol import certify, explore
 from fp4ref.execution.runs import Run, run
 from fp4ref.gemm.config import GemmConfig
 from fp4ref.gemm.plan import Plan, plan
@@ -32,8 +33,10 @@ __all__ = [
     "Run",
     "ScaleFormat",
     "Trace",
+    "certify",
     "compare",
     "doctor",
+    "explore",
     "matmul",
     "oracle",
     "plan",

@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 import typer
 
+from fp4ref.commands.certify import certify_command
 from fp4ref.commands.compare import compare_command
 from fp4ref.commands.cutlass import cutlass_command
 from fp4ref.commands.doctor import doctor_command
@@ -36,6 +37,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "cutlass": cutlass_command,
     "sass": sass_command,
     "compare": compare_command,
+    "certify": certify_command,
     "doctor": doctor_command,
     "plan": plan_command,
     "frames": frames_command,

@@ -189,7 +189,8 @@ def _launch(
     try:
         kernel = backend.launch(problem, tiles)
     except HardwareFault as error:
-        error.trace = traced.trace(meta) or error.trace
+        ended = meta | {"fault": type(error).__name__}
+        error.trace = traced.trace(ended) or error.trace
         raise
     if kernel:
         meta["kernel"] = kernel
