@@ -46,6 +46,8 @@ def load_generic(cta: Cta, offset: int, nbytes: int) -> Bytes:
 def st(warp: Warp, address: int, data: Bytes) -> None:
     """Store contiguous bytes by the generic proxy: ``st.shared``."""
     cta, offset = warp.cta.resolve_shared(address)
+    where = Range(cta.smem.space, offset, data.size)
+    warp.machine.order.generic(warp.actor, cta.smem, where, "st.shared", True)
     store_generic(warp, cta, offset, data)
     warp.record("st.shared", {"address": address, "nbytes": int(data.size)})
 
@@ -53,6 +55,8 @@ def st(warp: Warp, address: int, data: Bytes) -> None:
 def ld(warp: Warp, address: int, nbytes: int) -> Bytes:
     """Load contiguous bytes by the generic proxy: ``ld.shared``."""
     cta, offset = warp.cta.resolve_shared(address)
+    where = Range(cta.smem.space, offset, nbytes)
+    warp.machine.order.generic(warp.actor, cta.smem, where, "ld.shared", False)
     data = load_generic(cta, offset, nbytes)
     warp.record("ld.shared", {"address": address, "nbytes": nbytes})
     return data
@@ -63,6 +67,7 @@ def fence_proxy_async(warp: Warp) -> None:
     for memory, where in warp.unfenced:
         memory.fence(where, _mark(warp))
     warp.unfenced.clear()
+    warp.machine.order.fence_proxy_async(warp.actor, (warp.smem.space,))
     warp.record("fence.proxy.async.shared::cta", {})
 
 
