@@ -62,12 +62,22 @@ def ld(warp: Warp, address: int, nbytes: int) -> Bytes:
     return data
 
 
-def fence_proxy_async(warp: Warp) -> None:
-    """Order this warp's st.shared before later async use: ``fence.proxy.async``."""
+def fence_proxy_async(warp: Warp, space: str = "shared::cta") -> None:
+    """Order this warp's st.shared before later async use: ``fence.proxy.async``.
+
+    One for ``"global"`` memory leaves shared memory open; ``"generic"`` is all.
+    """
+    order = warp.machine.order
+    if space == "global":
+        order.fence_proxy_async(warp.actor, (warp.machine.gmem.space,))
+        return
+    peers = [cta.smem.space for cta in warp.cta.cluster.ctas]
+    spaces = {"generic": None, "shared::cluster": tuple(peers)}
+    own = (warp.smem.space,)
+    order.fence_proxy_async(warp.actor, spaces.get(space, own))
     for memory, where in warp.unfenced:
         memory.fence(where, _mark(warp))
     warp.unfenced.clear()
-    warp.machine.order.fence_proxy_async(warp.actor, (warp.smem.space,))
     warp.record("fence.proxy.async.shared::cta", {})
 
 

@@ -116,7 +116,7 @@ def alloc(
     cta, offset = warp.cta.resolve_shared(smem_address)
     word = np.frombuffer(column.to_bytes(4, "little"), np.uint8)
     where = Range(cta.smem.space, offset, 4)
-    warp.machine.order.generic(warp.actor, cta.smem, where, "tcgen05.alloc", True)
+    warp.machine.order.collective(warp.actor, cta.smem, where, "tcgen05.alloc")
     cta.smem.write(where, word.reshape(1, 4))
     warp.record(
         "tcgen05.alloc", {"dst": smem_address, "columns": columns, "taddr": column}

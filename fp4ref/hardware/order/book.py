@@ -11,7 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fp4ref.hardware.order.access import Access
-from fp4ref.hardware.order.knowledge import ASYNC, GENERIC, TENSOR, Actor, Ids, Place
+from fp4ref.hardware.order.knowledge import (
+    ASYNC,
+    GENERIC,
+    TENSOR,
+    Actor,
+    Ids,
+    Knowledge,
+    Place,
+)
 from fp4ref.hardware.order.race import Findings, Race, Severity, side
 from fp4ref.hardware.order.rules import Failure
 from fp4ref.hardware.order.shadow import Cells, SetTable, Shadow
@@ -149,6 +157,15 @@ class Book:
         access = self.enter(actor, base, mask, operation, is_write, scope=scope)
         self.touch(access, memory, where, lanes or (mask,), GENERIC)
 
+    def collective(
+        self, actor: Actor, memory: Bytes, where: Range, operation: str
+    ) -> None:
+        """Check a write that all executing lanes do together, ``.sync.aligned``."""
+        base = self.ids.single(memory.space)
+        access = self.enter(actor, base, 1, operation, True, issuer=actor.active)
+        self.touch(access, memory, where, (actor.active,), GENERIC)
+        actor.learn(actor.active, Knowledge(1 << base))
+
     def shadow(self, memory: Bytes) -> Shadow:
         """Return the witnesses of a memory."""
         found = self.shadows.get(memory.space)
@@ -196,7 +213,7 @@ class Book:
         first = self.accesses[number - 1]
         if first.issuer and access.issuer and self.is_pipelined(first, access):
             return 0
-        by = None if first.issuer else first.actor
+        by, made = (None, 1) if first.issuer else (first.actor, made)
         return access.actor.unordered(by, first.base, made, mine, view)
 
     def is_pipelined(self, first: Access, second: Access) -> bool:
@@ -268,6 +285,8 @@ class Book:
             by = None if first.issuer else first.actor
             return actor.unordered(by, first.base, made, mine, other)
 
+        if first.issuer:
+            made = 1
         bits = made << first.base
         knows = [known for part, known in actor.groups if part & mine]
         if view == TENSOR and not lacks(GENERIC):
@@ -332,7 +351,7 @@ class Book:
             return Race(
                 failure,
                 severity,
-                side(first, made or first.lanes, at[0]),
+                side(first, first.issuer or made or first.lanes, at[0]),
                 side(second, mine, at[1]),
                 memory.space,
                 runs,

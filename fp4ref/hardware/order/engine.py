@@ -10,7 +10,7 @@ import numpy as np
 from fp4ref.hardware.order.access import Access
 from fp4ref.hardware.order.async_access import AsyncAccess, Commit, learned
 from fp4ref.hardware.order.book import NO_FACTS, Bytes
-from fp4ref.hardware.order.knowledge import ASYNC, EITHER, GENERIC, Actor
+from fp4ref.hardware.order.knowledge import ASYNC, EITHER, GENERIC, Actor, Knowledge
 from fp4ref.hardware.order.rules import Failure
 from fp4ref.hardware.order.thread_order import ThreadOrder
 from fp4ref.trace import Range
@@ -107,8 +107,9 @@ class Order(ThreadOrder):
 
     def alloc(self, actor: Actor, tmem: Bytes, slots: Iterable[int]) -> None:
         """``tcgen05.alloc``: its warp owns the columns of some slots."""
-        base = actor.access(tmem.space, actor.active)
-        access = self.enter(actor, base, actor.active, "tcgen05.alloc", True)
+        base = self.ids.single(tmem.space)
+        access = self.enter(actor, base, 1, "tcgen05.alloc", True, issuer=actor.active)
+        actor.learn(actor.active, Knowledge(1 << base))
         for slot in slots:
             self.allocations[tmem.space, slot] = access
 
@@ -148,12 +149,11 @@ class Order(ThreadOrder):
         """Report what may still use shared memory that goes with its CTA."""
         known = 0
         for actor in actors:
-            actor.active = actor.lanes
-            generic, async_ = actor.exported(actor.lanes)
+            generic, async_ = actor.exported(-1)
             known |= generic | async_
         last = actors[0]
         place = last.place
-        access = self.enter(last, 0, last.lanes, "exit", True)
+        access = self.enter(last, 0, 1, "exit", True)
         shadow = self.shadows.get(smem.space)
         if shadow is not None:
             self._check_exit(access, shadow, smem, known)
@@ -173,6 +173,7 @@ class Order(ThreadOrder):
                 for number, made in self.table.decode(int(value)):
                     first = self.accesses[number - 1]
                     foreign = first.issuer or first.actor.place != place
+                    made = 1 if first.issuer else made
                     if foreign and made & ~(known >> first.base):
                         at = np.flatnonzero(frontier == value) + shadow.base
                         self._left(first, access, smem, at)

@@ -129,8 +129,8 @@ class Actor:
 
     Attributes
     ----------
-    active
-        Lanes that execute now.
+    lanes, active
+        Lanes that have not exited, and those that execute now.
     groups
         Lanes with equal knowledge, and that knowledge.
     own
@@ -143,19 +143,20 @@ class Actor:
         self, ids: Ids, who: str, place: Place, source: Callable[[], str]
     ) -> None:
         self.ids, self.who, self.place, self.source = ids, who, place, source
+        self.width = 1
         self.lanes = self.active = 1
-        self.widen(1)
+        self.groups: list[tuple[int, Knowledge]] = [(1, Knowledge())]
         self.own: dict[int, list[int]] = {}
         self.open: dict[str, int] = {}
         self.fences: dict[int, tuple[int, int, int]] = {}
         self.tcgen05: dict[int, list[int]] = {}
         self.bulk = BulkGroups()
 
-    def widen(self, width: int) -> None:
-        """Say how many lanes there are, before the first access."""
-        self.width = width
-        self.lanes = self.active = (1 << width) - 1
-        self.groups: list[tuple[int, Knowledge]] = [(self.lanes, Knowledge())]
+    def widen(self, lanes: int) -> None:
+        """Say that the lanes act one by one, before their first access."""
+        self.width = BLOCK
+        self.lanes = self.active = lanes
+        self.groups = [(lanes, Knowledge())]
 
     @property
     def first(self) -> int:
