@@ -231,10 +231,10 @@ def try_wait(
     """``mbarrier.try_wait.parity`` in a loop: suspend until the phase completes."""
     unit, at = _own(warp, address, "mbarrier.try_wait", parity)
     since = -1
-    warp.machine.order.mbarrier_use(warp.actor, unit.smem, at, "mbarrier.try_wait")
     if not unit.has_completed(at, parity):
         since = warp.now
         yield MbarrierWait(warp, at, parity, unit.completed.get(at, 0))
+    warp.machine.order.mbarrier_use(warp.actor, unit.smem, at, "mbarrier.try_wait")
     acquire(warp, address, semantics)
     warp.record(
         "mbarrier.try_wait.parity", {"mbar": address, "parity": parity}, since=since
