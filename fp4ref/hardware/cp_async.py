@@ -97,7 +97,7 @@ def mbarrier_arrive_noinc(warp: Warp, mbar: int, count: int) -> None:
             remedy="let a warp of that CTA do it",
         )
     cta.mbarriers.load(offset)
-    issued = [each for each in warp.cp_async_issued if each.lane & warp.actor.active]
+    issued = list(warp.cp_async_issued)
     access = warp.machine.order.issue(
         warp.actor, "cp.async.mbarrier.arrive", proxy=GENERIC, whole_warp=True
     )
@@ -105,10 +105,7 @@ def mbarrier_arrive_noinc(warp: Warp, mbar: int, count: int) -> None:
 
     def land() -> None:
         phase = cta.mbarriers.completed.get(offset, 0)
-        bits = 0
-        for each in issued:
-            bits |= each.memory_bits
-        access.release(cta.smem, offset, phase, bits, 0)
+        access.hand_over(issued, cta.smem, offset, phase)
         cta.mbarriers.update(offset, arrivals=count, who=warp.who)
 
     earlier: list[AsyncOp] = [op for op in warp.cp_async_queue if not op.landed]

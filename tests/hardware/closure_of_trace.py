@@ -1,8 +1,9 @@
 """closure_of_trace: races by searching an explicit graph, from the events of a trace.
 
-It shares no code with the engine and works the other way round: the engine carries sets
-forward as a launch runs; here a graph is built from the finished trace, and each pair of
-accesses asks for a path from the one to the other, backwards. Edges are those of PTX.
+It shares no code with the engine and works the other way round: the engine carries
+sets forward as a launch runs; here a graph is built from the finished trace, and each
+pair of accesses asks for a path from the one to the other, backwards. Edges are those
+of PTX.
 
 A thread has three points at any time: where its next generic access, its next hand-over
 to the async proxy and its next tcgen05 operation would hang. A synchronisation moves
@@ -284,7 +285,9 @@ class Closure:
         for landing in self.landed(e):
             self.touch(e, thread, landing.reads, False, A, out=smem)
             self.touch(e, thread, landing.writes, True, T, out=tmem)
-        self.queue.setdefault(thread, []).append({A: (smem, asked[0]), T: (tmem, asked[1])})
+        self.queue.setdefault(thread, []).append(
+            {A: (smem, asked[0]), T: (tmem, asked[1])}
+        )
 
     def commit(self, e: Event, thread: Any) -> None:
         self.use(e, thread, e.operands["mbar"], A)

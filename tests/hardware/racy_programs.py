@@ -193,9 +193,7 @@ class Program:
 
         return steps
 
-    def do(
-        self, warp: Warp, operation: str, *x: Any
-    ) -> Generator[Blocked, None, None]:
+    def do(self, warp: Warp, operation: str, *x: Any) -> Generator[Blocked, None, None]:
         lane = 32 * (warp.index % 4) << 16
         match operation:
             case "st":

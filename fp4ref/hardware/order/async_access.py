@@ -125,6 +125,16 @@ class AsyncAccess:
         async_ = self.memory_bits if self.proxy == ASYNC else 0
         self.release(smem, address, phase, self.memory_bits, async_)
 
+    def hand_over(
+        self, issued: Iterable[AsyncAccess], smem: Bytes, address: int, phase: int
+    ) -> None:
+        """Arrive when the earlier copies of these lanes are complete."""
+        bits = 0
+        for each in issued:
+            if each.lane & self.lane:
+                bits |= each.memory_bits
+        self.release(smem, address, phase, bits, 0)
+
     def release(
         self, smem: Bytes, address: int, phase: int, generic: int, async_: int
     ) -> None:

@@ -83,6 +83,7 @@ class Book:
         self.accesses: list[Access] = []
         self.shadows: dict[str, Shadow] = {}
         self.live: dict[str, list[int]] = {}
+        self.inits: dict[tuple[str, int], Access] = {}
         self.places: dict[str, Place] = {}
         self.table = SetTable()
 
@@ -186,6 +187,9 @@ class Book:
         """Check an access of `memory` and remember it."""
         shadow = self.shadow(memory)
         cells = shadow.cells(where)
+        low, high = cells.bounds()
+        if low < shadow.base or high > shadow.end:
+            return  # the memory says what is wrong
         found: dict[tuple[int, int], list[NDArray[np.int64]]] = {}
         shadow.touch(
             cells,
@@ -237,21 +241,15 @@ class Book:
         live = self.live.get(memory.space)
         if not live:
             return
-        touched = None
-        where = cells.where
-        if where is not None:
-            i = bisect_left(live, where.start - MBARRIER_NBYTES + 1)
-            if i == len(live) or live[i] >= where.end:
-                return
-        touched = cells.addresses(None)
-        for address in live:
-            inside = touched[
-                (touched >= address) & (touched < address + MBARRIER_NBYTES)
-            ]
+        low, high = cells.bounds()
+        first = bisect_left(live, low - MBARRIER_NBYTES + 1)
+        for address in live[first : bisect_left(live, high)]:
+            touched = cells.addresses(None)
+            behind = touched >= address
+            inside = touched[behind & (touched < address + MBARRIER_NBYTES)]
             if inside.size:
-                self.add(
-                    Failure.LIVE, "error", access, 0, access, lanes, memory, inside
-                )
+                init = self.inits[memory.space, address]
+                self.add(Failure.LIVE, "error", init, 0, access, lanes, memory, inside)
 
     # -- findings -----------------------------------------------------------------
 

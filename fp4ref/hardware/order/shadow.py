@@ -55,6 +55,15 @@ class Cells:
             (where.pitch // self.scale * 4, 4),
         )
 
+    def bounds(self) -> tuple[int, int]:
+        """First byte address, and one past the last."""
+        if self.where is not None:
+            return self.where.start, self.where.end
+        index, scale = self.index, self.scale
+        assert index is not None
+        first, last = int(index.min()), int(index.max())
+        return first * scale + self.start, (last + 1) * scale + self.start
+
     def put(self, array: Array, value: Any, only: NDArray[np.bool_] | None) -> None:
         """Write one value, or one for each row, into all cells or into some."""
         if self.where is not None:
@@ -124,7 +133,8 @@ class Shadow:
     """
 
     def __init__(self, base: int, nbytes: int, scale: int, table: SetTable) -> None:
-        self.base, self.scale, self.table = base, scale, table
+        self.base, self.end = base, base + nbytes
+        self.scale, self.table = scale, table
         # Zeros take no memory before they are touched.
         self.writers: Array = np.zeros(nbytes // scale, np.int32)
         self.readers: Array = np.zeros(nbytes // scale, np.int32)

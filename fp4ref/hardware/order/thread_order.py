@@ -134,6 +134,7 @@ class ThreadOrder(Book):
         """``mbarrier.init``: a write of the object and of its bytes."""
         access = self._object(actor, smem, address, "mbarrier.init", True)
         self.phases[smem.space, address] = Phases(access.number)
+        self.inits[smem.space, address] = access
         insort(self.live.setdefault(smem.space, []), address)
 
     def mbarrier_inval(self, actor: Actor, smem: Bytes, address: int) -> None:
