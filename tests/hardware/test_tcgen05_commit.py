@@ -17,6 +17,7 @@ from mma_tiles import (
     idesc,
     landing_order,
     put_memory,
+    with_tmem,
 )
 from on_machine import MBAR, launch, machine
 
