@@ -218,6 +218,13 @@ class Shadow:
                 if report is not None:
                     for n, bad in left:
                         report(n, bad, cells, rows)
+                elif each & (each - 1):
+                    # Of several reading lanes it is enough if one comes after it.
+                    left = tuple(
+                        (n, bad)
+                        for n, m in left
+                        if (bad := _by_none(judge, n, m, each))
+                    )
                 kept.append((rows, (*left, (number, each)) if number else left))
         if number:
             encoded = [self.table.encode(((number, each),)) for each in lanes]
@@ -229,6 +236,15 @@ class Shadow:
             cells.put(frontier, 0, None)
         for rows, witnesses in kept:
             cells.put(frontier, self.table.encode(witnesses), rows)
+
+
+def _by_none(judge: Judge, number: int, made: int, mine: int) -> int:
+    """Return which of the lanes `made` are unordered before every lane of `mine`."""
+    bad = made
+    for i in range(mine.bit_length()):
+        if mine >> i & 1 and bad:
+            bad &= judge(number, made, 1 << i)
+    return bad
 
 
 def _distinct(values: Array) -> list[int]:

@@ -70,19 +70,21 @@ def observe(
         mine = lanes[part]
         rows, masks = _by_address(offsets, mine, one=is_write and not scope)
         cells = rows[:, None] + np.arange(nbytes)
+        words = [
+            (1 << lane, (memory.space, address))
+            for address, lane in zip(offsets.tolist(), mine.tolist(), strict=True)
+            if scope
+        ]
+        # An access that acquires comes after what it reads from.
+        for lane, at in words if modifies or not is_write else ():
+            order.strong_read(actor, lane, at, how.acquires, how.scope)
         order.generic(actor, memory, cells, operation, is_write, masks, scope)
-        if not scope:
-            if is_write and order.words:
-                order.weak_write(memory.space, rows.tolist())
-            continue
-        for address, lane in zip(offsets.tolist(), mine.tolist(), strict=True):
-            at, bit = (memory.space, address), 1 << lane
-            if modifies or not is_write:
-                order.strong_read(actor, bit, at, how.acquires, how.scope)
-            if is_write:
-                order.strong_write(
-                    actor, bit, at, how.releases, how.scope, modifies=modifies
-                )
+        if is_write and not scope and order.words:
+            order.weak_write(memory.space, rows.tolist())
+        for lane, at in words if is_write else ():
+            order.strong_write(
+                actor, lane, at, how.releases, how.scope, modifies=modifies
+            )
 
 
 def _memories(
