@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from fp4ref.hardware.order.access import Access
 from fp4ref.hardware.order.knowledge import (
     ASYNC,
+    EITHER,
     GENERIC,
     TENSOR,
     Actor,
@@ -297,7 +298,8 @@ class Book:
             if first.operation == "tcgen05.ld" and first.facts.get("used"):
                 return Failure.REGISTERS
             waited = not bits & ~first.actor.at(first.issuer).tensor
-            if view == TENSOR and first.actor is not actor and waited:
+            of_tmem = view in (TENSOR, EITHER)
+            if of_tmem and first.actor is not actor and waited:
                 return Failure.TENSOR_BEFORE
             same_thread = first.actor is actor and first.issuer == second.issuer
             pipelines = ("tcgen05.mma", "tcgen05.cp")
