@@ -9,15 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fp4ref.hardware.order.book import Bytes, Where
 from fp4ref.hardware.order.knowledge import ASYNC, GENERIC, TENSOR, Actor, Knowledge
 from fp4ref.hardware.order.released import EVERYWHERE
+from fp4ref.hardware.order.thread_order import ThreadOrder
 from fp4ref.trace import Range
-
-if TYPE_CHECKING:
-    from fp4ref.hardware.order.engine import Order
 
 
 @dataclass(slots=True, eq=False)
@@ -36,7 +34,7 @@ class AsyncAccess:
         Operands that the pipeline order looks at.
     """
 
-    order: Order
+    order: ThreadOrder
     actor: Actor
     operation: str
     lane: int

@@ -10,7 +10,7 @@ import numpy as np
 from fp4ref.hardware.order.access import Access
 from fp4ref.hardware.order.async_access import AsyncAccess, Commit, learned
 from fp4ref.hardware.order.book import NO_FACTS, Bytes
-from fp4ref.hardware.order.knowledge import ASYNC, EITHER, GENERIC, Actor, Knowledge
+from fp4ref.hardware.order.knowledge import ASYNC, EITHER, Actor, Knowledge
 from fp4ref.hardware.order.rules import Failure
 from fp4ref.hardware.order.thread_order import ThreadOrder
 from fp4ref.trace import Range
@@ -26,11 +26,6 @@ class Order(ThreadOrder):
     """
 
     watches = True
-
-    def begin(self) -> None:
-        """Start a launch."""
-        super().begin()
-        self.allocations: dict[tuple[str, int], Access] = {}
 
     # -- asynchronous operations ----------------------------------------------------
 
@@ -127,22 +122,6 @@ class Order(ThreadOrder):
         for slot in slots:
             self.allocations.pop((tmem.space, slot), None)
 
-    def check_alloc(self, access: Access, tmem: Bytes, where: Range) -> None:
-        """Report a use of columns whose allocation is not ordered before it."""
-        lane_nbytes = 2048
-        first = where.start % lane_nbytes
-        slots = range(
-            first // _SLOT_NBYTES, (first + where.nbytes - 1) // _SLOT_NBYTES + 1
-        )
-        owners = {self.allocations.get((tmem.space, slot)) for slot in slots}
-        mine = access.issuer or access.lanes
-        for owner in owners:
-            if owner is not None and self.missing(
-                owner.number, owner.lanes, access, mine, GENERIC
-            ):
-                at = np.array([where.start], np.int64)
-                self.add(Failure.SYNC, "error", owner, 0, access, (mine,), tmem, at)
-
     # -- the end of a CTA -----------------------------------------------------------
 
     def exit(self, actors: Sequence[Actor], smem: Bytes) -> None:
@@ -185,7 +164,3 @@ class Order(ThreadOrder):
             severity = "review"
         lanes = (access.lanes,)
         self.add(Failure.EXIT, severity, first, 0, access, lanes, smem, at)
-
-
-_SLOT_NBYTES = 32 * 4
-"""Bytes of one lane in one slot of the TMEM allocator."""

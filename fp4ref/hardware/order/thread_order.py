@@ -10,12 +10,15 @@ from fp4ref.hardware.order.access import SCOPES, Access
 from fp4ref.hardware.order.book import MBARRIER_NBYTES, Book, Bytes
 from fp4ref.hardware.order.knowledge import ASYNC, GENERIC, Actor, Knowledge
 from fp4ref.hardware.order.race import Severity
-from fp4ref.hardware.order.released import EVERYWHERE, Phases, Released
+from fp4ref.hardware.order.released import Phases, Released
 from fp4ref.hardware.order.rules import Failure
 from fp4ref.trace import Range
 
 _OBJECT = "mbarrier"
 """Accesses of mbarrier objects have ids of their own, which two fences name."""
+
+_LANE_NBYTES, _SLOT_NBYTES = 2048, 32 * 4
+"""Bytes of a TMEM lane, and of a lane in one slot of the allocator."""
 
 
 class ThreadOrder(Book):
@@ -27,6 +30,7 @@ class ThreadOrder(Book):
         self.rounds: dict[tuple[object, int], Released] = {}
         self.phases: dict[tuple[str, int], Phases] = {}
         self.words: dict[tuple[str, int], Released] = {}
+        self.allocations: dict[tuple[str, int], Access] = {}
         self._silent: set[tuple[object, Actor]] = set()
 
     def scope(self, named: str) -> int:
@@ -251,10 +255,24 @@ class ThreadOrder(Book):
                 if phase < completed:
                     actor.learn(lane, Knowledge(tensor=tensor))
 
+    # -- TMEM ---------------------------------------------------------------------
+
+    def check_alloc(self, access: Access, tmem: Bytes, where: Range) -> None:
+        """Report a use of columns whose allocation is not ordered before it."""
+        first = where.start % _LANE_NBYTES
+        slots = range(
+            first // _SLOT_NBYTES, (first + where.nbytes - 1) // _SLOT_NBYTES + 1
+        )
+        owners = {self.allocations.get((tmem.space, slot)) for slot in slots}
+        mine = access.issuer or access.lanes
+        for owner in owners:
+            if owner is not None and self.missing(
+                owner.number, owner.lanes, access, mine, GENERIC
+            ):
+                at = np.array([where.start], np.int64)
+                self.add(Failure.SYNC, "error", owner, 0, access, (mine,), tmem, at)
+
 
 def _bits(mask: int) -> list[int]:
     """Return the bits of a mask, each by itself."""
     return [1 << i for i in range(mask.bit_length()) if mask >> i & 1]
-
-
-__all__ = ["EVERYWHERE", "ThreadOrder"]
