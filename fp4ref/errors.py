@@ -9,6 +9,7 @@ its children are for the caller of the library.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 _LISTED = " (`fp4ref fidelity --gaps` lists what is not modelled)"
 
@@ -72,9 +73,12 @@ class HardwareFault(Fp4refError):
     ----------
     trace
         The `Trace` up to the fault, if `fp4ref.run` recorded one.
+    races
+        Accesses up to the fault that nothing orders, if the machine looked for them.
     """
 
     trace: object | None = None
+    races: tuple[Any, ...] = ()
 
     def __init__(
         self,

@@ -114,6 +114,7 @@ NO_GAP = {
     "ordering": "this product's own",
     "backend": "this product's own",
     "trace": "this product's own",
+    "races": "this product's own",
     "view": "views of the player",
     "mode": "views of the player",
     "arithmetic_scenes.py format": "views of the player",

@@ -27,6 +27,7 @@ from fp4ref.gemm.plan.json_values import json_values
 from fp4ref.gemm.problem import GemmProblem
 from fp4ref.hardware.machine import Machine
 from fp4ref.hardware.machine_state import Ordering
+from fp4ref.hardware.order.race import Findings, Race, Verdict
 from fp4ref.layout import unswizzle_scales
 from fp4ref.numerics.elements import element
 from fp4ref.tensors.block_format import NVFP4_VEC_SIZE
@@ -66,6 +67,8 @@ class Run:
     advisories
         What the run relied on and PTX does not promise, and how often; most of it
         is a fault with ``ordering="ptx"``.
+    findings
+        Accesses that nothing orders; None if the run was not traced.
     """
 
     d: NDArray[Any]
@@ -76,6 +79,20 @@ class Run:
     config: GemmConfig
     meta: Mapping[str, Any] = field(default_factory=dict)
     advisories: Mapping[str, int] = field(default_factory=dict)
+    findings: Findings | None = None
+
+    @property
+    def verdict(self) -> Verdict:
+        """What the order of all accesses comes to: clean, review, incomplete or error.
+
+        An untraced run is incomplete: nothing looked.
+        """
+        return "incomplete" if self.findings is None else self.findings.verdict
+
+    @property
+    def races(self) -> tuple[Race, ...]:
+        """Pairs of accesses that nothing orders; those of shipped kernels included."""
+        return () if self.findings is None else tuple(self.findings.races)
 
     def state(self, step: int) -> State:
         """Memory just after event `step`; see `Trace.at`.
@@ -169,7 +186,9 @@ def run(
     d, sfd, written = _results(problem, batched=a.codes.ndim == 3)
     machine = traced.machine
     stats, advisories = dict(machine.stats), dict(machine.advisories)
-    return Run(d, sfd, written, found, stats, config, meta, advisories)
+    watched = BACKENDS[backend].recorded and machine.order.watches
+    findings = machine.order.findings if watched else None
+    return Run(d, sfd, written, found, stats, config, meta, advisories, findings)
 
 
 def _launch(

@@ -63,6 +63,9 @@ def try_cancel(warp: Warp, response: int, mbar: int) -> None:
             remedy="ask from the CTA that needs the answer",
         )
     answer = Range(cta.smem.space, offset, RESPONSE_NBYTES)
+    access = warp.machine.order.issue(warp.actor, "clusterlaunchcontrol.try_cancel")
+    access.writes(cta.smem, answer)
+    access.signals(bar_cta.smem, bar_offset)
 
     def land() -> None:
         pending = warp.machine.pending
@@ -74,6 +77,8 @@ def try_cancel(warp: Warp, response: int, mbar: int) -> None:
             warp.cta.clc_refusal = answer
             data = encode_response(None)
         cta.smem.write_async(answer, data.reshape(1, -1))
+        phase = bar_cta.mbarriers.completed.get(bar_offset, 0)
+        access.complete(bar_cta.smem, bar_offset, phase)
         bar_cta.mbarriers.update(
             bar_offset, tx_bytes=-RESPONSE_NBYTES, who="clc", issuer=warp.who
         )

@@ -68,8 +68,8 @@ class ClusterWait:
         return ", ".join(missing)
 
 
-def arrive(warp: Warp) -> int:
-    """``barrier.cluster.arrive``; returns the round to wait for.
+def arrive(warp: Warp, relaxed: bool = False) -> int:
+    """``barrier.cluster.arrive{.relaxed}``; returns the round to wait for.
 
     Raises
     ------
@@ -86,6 +86,11 @@ def arrive(warp: Warp) -> int:
             remedy="execute barrier.cluster.wait first",
         )
     this_round = cluster.rounds
+    order, key = warp.machine.order, ("cluster", warp.cta.place.cluster)
+    if relaxed:
+        order.arrive_relaxed(warp.actor, key, this_round)
+    else:
+        order.arrive(warp.actor, key, this_round, "cluster")
     cluster.arrived.add(warp)
     cluster.settle()
     warp.record("barrier.cluster.arrive", {"round": this_round})
@@ -97,4 +102,6 @@ def wait(warp: Warp, this_round: int) -> Generator[Blocked, None, None]:
     blocked = ClusterWait(warp.cta.cluster, this_round)
     if not blocked.ready():
         yield blocked
+    key = ("cluster", warp.cta.place.cluster)
+    warp.machine.order.leave(warp.actor, key, this_round, "cluster")
     warp.record("barrier.cluster.wait", {"round": this_round})

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 
 from fp4ref.errors import ClusterFault, MisalignedAddress
 from fp4ref.hardware.in_flight import AsyncOp
+from fp4ref.hardware.order.knowledge import GENERIC
 from fp4ref.hardware.sm import Warp
 from fp4ref.hardware.smem import store_generic
 from fp4ref.trace import Range
@@ -58,6 +59,12 @@ def copy(
     for where in writes:
         smem.check_bounds(where)
 
+    access = warp.machine.order.issue(
+        warp.actor, "cp.async", proxy=GENERIC, whole_warp=True
+    )
+    access.reads(gmem, *reads)
+    access.writes(smem, *writes)
+
     def land() -> None:
         for where, (_, offset) in zip(reads, pieces, strict=True):
             store_generic(warp, warp.cta, offset, gmem.read(where)[0])
@@ -70,7 +77,9 @@ def copy(
         reads=reads,
         writes=writes,
     )
+    op.access = access
     warp.cp_async_queue.append(op)
+    warp.cp_async_issued.append(access)
 
 
 def mbarrier_arrive_noinc(warp: Warp, mbar: int, count: int) -> None:
@@ -88,8 +97,15 @@ def mbarrier_arrive_noinc(warp: Warp, mbar: int, count: int) -> None:
             remedy="let a warp of that CTA do it",
         )
     cta.mbarriers.load(offset)
+    issued = list(warp.cp_async_issued)
+    access = warp.machine.order.issue(
+        warp.actor, "cp.async.mbarrier.arrive", proxy=GENERIC, whole_warp=True
+    )
+    access.signals(cta.smem, offset)
 
     def land() -> None:
+        phase = cta.mbarriers.completed.get(offset, 0)
+        access.hand_over(issued, cta.smem, offset, phase)
         cta.mbarriers.update(offset, arrivals=count, who=warp.who)
 
     earlier: list[AsyncOp] = [op for op in warp.cp_async_queue if not op.landed]

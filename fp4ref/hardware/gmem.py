@@ -26,6 +26,8 @@ def st(warp: Warp, addresses: NDArray[np.int64], data: Bytes) -> None:
         (lanes, nbytes).
     """
     gmem = warp.machine.gmem
+    cells = addresses[:, None] + np.arange(data.shape[1])
+    warp.machine.order.generic(warp.actor, gmem, cells, "st.global", True)
     order = np.argsort(addresses, kind="stable")
     at, rows = addresses[order], data[order]
     breaks = np.flatnonzero(np.diff(at) != data.shape[1]) + 1
@@ -38,6 +40,8 @@ def st(warp: Warp, addresses: NDArray[np.int64], data: Bytes) -> None:
 
 def ld(warp: Warp, where: Range) -> Bytes:
     """Load the bytes of `where` by the generic proxy: ``ld.global``."""
-    data = warp.machine.gmem.read(where)
+    gmem = warp.machine.gmem
+    warp.machine.order.generic(warp.actor, gmem, where, "ld.global", False)
+    data = gmem.read(where)
     warp.record("ld.global", {"nbytes": where.size})
     return data

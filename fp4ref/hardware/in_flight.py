@@ -30,6 +30,8 @@ class AsyncOp:
         Operations that land first.
     issued, landed_at
         Steps of its events in the trace; -1 untraced.
+    access
+        Its accesses, for the order of who waits for it.
     survives_exit
         Whether the operation may outlive its CTA's warps (bulk stores do).
     """
@@ -51,6 +53,7 @@ class AsyncOp:
     issued: int
     landed: bool = False
     landed_at: int = -1
+    access: Any = None
 
     @property
     def statement(self) -> str:

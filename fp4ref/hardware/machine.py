@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from itertools import product
+from typing import Literal, get_args
 
-from fp4ref.errors import DeadlockError, InputError, LaunchFault
+from fp4ref.errors import DeadlockError, HardwareFault, InputError, LaunchFault
 from fp4ref.hardware.deadlock import Inquest
 from fp4ref.hardware.grid import check_exit, check_launch, check_roles, origins
 from fp4ref.hardware.in_flight import AsyncOp
 from fp4ref.hardware.machine_state import MachineState, Ordering
+from fp4ref.hardware.order.race import RaceFault
 from fp4ref.hardware.schedule import Schedule
 from fp4ref.hardware.shared_memory import NBYTES
 from fp4ref.hardware.sm import Cluster, Cta, Kernel, Sm, Warp
@@ -35,6 +37,9 @@ def check_sms(sms: int) -> None:
         )
 
 
+Races = Literal["raise", "collect", "off"]
+
+
 class Machine(MachineState):
     """A GPU of `sms` SMs.
 
@@ -49,6 +54,10 @@ class Machine(MachineState):
         compiled, working kernels rely on is allowed too.
     recorder
         Collects a trace; None runs without one.
+    races
+        What becomes of accesses that nothing orders: ``"raise"`` ends the launch with
+        all of them, ``"collect"`` keeps them in `order.findings`, ``"off"`` does not
+        look. By default a recorded launch raises, another one does not look.
     """
 
     def __init__(
@@ -57,9 +66,15 @@ class Machine(MachineState):
         schedule: Schedule | None = None,
         ordering: Ordering = "ptx",
         recorder: Recorder | None = None,
+        races: Races | None = None,
     ) -> None:
         check_sms(sms)
-        super().__init__(sms, schedule, ordering, recorder)
+        if races is None:
+            races = "raise" if recorder else "off"
+        if races not in get_args(Races):
+            raise InputError(f"races {races!r}: say 'raise', 'collect' or 'off'")
+        self.races = races
+        super().__init__(sms, schedule, ordering, recorder, races != "off")
         self.sms = [Sm(i) for i in range(sms)]
         self.on_step: list[Callable[[Machine], None]] = []
         self.steps = 0
@@ -99,6 +114,8 @@ class Machine(MachineState):
             Whatever the kernel does wrong.
         DeadlockError
             No warp can run and nothing is in flight.
+        RaceFault
+            Accesses of the same bytes that nothing orders.
         """
         if self._faulted:
             raise LaunchFault(
@@ -110,16 +127,28 @@ class Machine(MachineState):
         self.pending = origins(grid, cluster, only)
         self.dependents_launched = False
         self._attach_recorder()
+        self.order.begin()
         for sm in self.sms:
             sm.smem.nbytes = smem_nbytes
         # As on silicon: after a fault the machine is of no more use.
         self._faulted = True
         self._start(kernel, grid, cluster)
-        while self._step():
-            self._finish()
-            if self.pending:
-                self._start(kernel, grid, cluster)
+        try:
+            while self._step():
+                self._finish()
+                if self.pending:
+                    self._start(kernel, grid, cluster)
+            self._check_races()
+        except HardwareFault as error:
+            error.races = error.races or tuple(self.order.findings.races)
+            raise
         self._faulted = False
+
+    def _check_races(self) -> None:
+        """Raise `RaceFault` for accesses that nothing orders, if that is asked for."""
+        findings = self.order.findings
+        if self.races == "raise" and findings.verdict == "error":
+            raise RaceFault(findings.of("error"), findings.count("error"))
 
     def _attach_recorder(self) -> None:
         """Give the memories the recorder, and the recorder their bytes."""
@@ -148,6 +177,8 @@ class Machine(MachineState):
                 sm.smem.forget()
                 sm.tmem.forget()
                 sm.cta = Cta(self, sm, ctaid, grid, cluster)
+                self.order.forget(sm.smem.space, sm.cta.place)
+                self.order.forget(sm.tmem.space, sm.cta.place)
                 cluster.ctas.append(sm.cta)
             for cta in cluster.ctas:
                 self.count("cta")
@@ -205,6 +236,7 @@ class Machine(MachineState):
             mine = [op for op in self.in_flight if op.ctaid == cta.ctaid]
             check_exit(cta, mine)
             if not mine:
+                self.order.exit([w.actor for w in cta.warps], cta.smem)
                 sm.cta = None
 
     def _deadlock(self, warps: Sequence[Warp]) -> DeadlockError:

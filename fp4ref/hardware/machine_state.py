@@ -18,6 +18,8 @@ from fp4ref.hardware.advisory import Advisory
 from fp4ref.hardware.byte_array import Memory
 from fp4ref.hardware.global_memory import GlobalMemory
 from fp4ref.hardware.in_flight import AsyncOp, closure, find_conflict
+from fp4ref.hardware.order.engine import Order
+from fp4ref.hardware.order.unobserved import Unobserved
 from fp4ref.hardware.schedule import Eager, Schedule
 from fp4ref.hardware.source_line import caller, source_line
 from fp4ref.trace import Dim3, Range, Recorder
@@ -32,7 +34,7 @@ class MachineState:
     ----------
     sm_count
         Streaming multiprocessors.
-    schedule, ordering, recorder
+    schedule, ordering, recorder, watched
         As of `fp4ref.hardware.machine.Machine`.
 
     Attributes
@@ -45,6 +47,8 @@ class MachineState:
         How often each operation was issued, and each `Advisory` relied on.
     agent
         Who acts now, for faults.
+    order
+        Watches which accesses are ordered, if anything does.
     """
 
     def __init__(
@@ -53,6 +57,7 @@ class MachineState:
         schedule: Schedule | None,
         ordering: Ordering,
         recorder: Recorder | None,
+        watched: bool,
     ) -> None:
         if ordering not in ("ptx", "shipped"):
             raise InputError(f"ordering {ordering!r}: say 'ptx' or 'shipped'")
@@ -60,6 +65,9 @@ class MachineState:
         self.schedule: Schedule = schedule or Eager()
         self.ordering: Ordering = ordering
         self.recorder = recorder
+        self.order: Order | Unobserved = (
+            Order(ordering, self) if watched else Unobserved()
+        )
         self.memories: list[Memory] = []
         self.in_flight: list[AsyncOp] = []
         self.pending: deque[Dim3] = deque()
@@ -77,6 +85,17 @@ class MachineState:
         memory.guard = self.guard
         memory.who = lambda: self.agent
         self.memories.append(memory)
+
+    def now(self) -> int:
+        """Step of the next event, or -1 untraced."""
+        return self.recorder.step if self.recorder else -1
+
+    def locate(self, step: int) -> str:
+        """``file:line`` of an event's statement; '' if it was not recorded."""
+        events = self.recorder.trace.events if self.recorder else []
+        if not 0 <= step < len(events):
+            return ""
+        return events[step].kernel_source or events[step].source
 
     def source(self) -> str:
         """``file:line`` of the kernel statement that is executing."""

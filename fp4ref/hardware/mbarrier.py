@@ -10,12 +10,33 @@ blocks. Source: PTX, mbarrier.
 from __future__ import annotations
 
 from collections.abc import Generator
+from dataclasses import dataclass
 
 from fp4ref.errors import ClusterFault, MbarrierFault
 from fp4ref.hardware.mbarrier_unit import MAX_COUNT, MbarrierState, MbarrierUnit
 from fp4ref.hardware.mbarrier_unit import NBYTES as NBYTES
 from fp4ref.hardware.mbarrier_wait import MbarrierWait
 from fp4ref.hardware.sm import Blocked, Cta, Warp
+
+
+@dataclass(frozen=True, slots=True)
+class Semantics:
+    """``.sem`` and ``.scope`` of an arrival or a wait.
+
+    Attributes
+    ----------
+    relaxed
+        Whether it neither releases nor acquires.
+    scope
+        ``"cta"`` or ``"cluster"``; '' where the instruction names none.
+    """
+
+    relaxed: bool = False
+    scope: str = ""
+
+
+DEFAULT = Semantics()
+RELAXED = Semantics(relaxed=True)
 
 
 def _unit(warp: Warp, address: int) -> tuple[Cta, MbarrierUnit, int]:
@@ -91,6 +112,7 @@ def init(warp: Warp, address: int, count: int) -> None:
             "mbarrier.init]",
             remedy="execute mbarrier.inval first",
         )
+    warp.machine.order.mbarrier_init(warp.actor, unit.smem, at)
     unit.store(at, MbarrierState(0, count, count, 0))
     warp.record("mbarrier.init", {"mbar": address, "count": count})
 
@@ -99,14 +121,35 @@ def inval(warp: Warp, address: int) -> None:
     """``mbarrier.inval``: the word becomes plain memory."""
     unit, at = _own(warp, address, "mbarrier.inval")
     unit.load(at)
+    warp.machine.order.mbarrier_inval(warp.actor, unit.smem, at)
     del unit.live[at]
     warp.record("mbarrier.inval", {"mbar": address})
 
 
-def arrive(warp: Warp, address: int, count: int = 1) -> None:
+def _observe(
+    warp: Warp, unit: MbarrierUnit, at: int, operation: str, semantics: Semantics
+) -> None:
+    """Let the engine see an arrival: a use of the barrier that releases."""
+    order = warp.machine.order
+    order.mbarrier_use(warp.actor, unit.smem, at, operation)
+    phase = unit.completed.get(at, 0)
+    order.mbarrier_release(
+        warp.actor,
+        unit.smem,
+        at,
+        phase,
+        semantics.scope,
+        relaxed=semantics.relaxed,
+    )
+
+
+def arrive(
+    warp: Warp, address: int, count: int = 1, semantics: Semantics = DEFAULT
+) -> None:
     """``mbarrier.arrive``; `count` is the sum over the executing lanes."""
     _, unit, at = _unit(warp, address)
     _check_operand(warp, "an arrival count", count, 1)
+    _observe(warp, unit, at, "mbarrier.arrive", semantics)
     unit.update(at, arrivals=count, who=warp.who)
     warp.record("mbarrier.arrive", {"mbar": address, "count": count})
 
@@ -115,6 +158,7 @@ def expect_tx(warp: Warp, address: int, nbytes: int) -> None:
     """``mbarrier.expect_tx``: more bytes are due in this phase; no arrival."""
     _, unit, at = _unit(warp, address)
     _check_operand(warp, "an expected byte count", nbytes, 0)
+    _observe(warp, unit, at, "mbarrier.expect_tx", RELAXED)
     unit.update(at, tx_bytes=nbytes, who=warp.who)
     warp.record("mbarrier.expect_tx", {"mbar": address, "tx_bytes": nbytes})
 
@@ -123,16 +167,20 @@ def complete_tx(warp: Warp, address: int, nbytes: int) -> None:
     """``mbarrier.complete_tx``: bytes have come, as said by a thread."""
     _, unit, at = _unit(warp, address)
     _check_operand(warp, "a completed byte count", nbytes, 0)
+    _observe(warp, unit, at, "mbarrier.complete_tx", RELAXED)
     unit.update(at, tx_bytes=-nbytes, who=warp.who)
     warp.record("mbarrier.complete_tx", {"mbar": address, "tx_bytes": nbytes})
 
 
-def arrive_expect_tx(warp: Warp, address: int, *nbytes: int) -> None:
+def arrive_expect_tx(
+    warp: Warp, address: int, *nbytes: int, semantics: Semantics = DEFAULT
+) -> None:
     """``mbarrier.arrive.expect_tx``: expect bytes, then arrive, for each lane."""
     _, unit, at = _unit(warp, address)
     for each in nbytes:
         _check_operand(warp, "an expected byte count", each, 0)
     total = sum(nbytes)
+    _observe(warp, unit, at, "mbarrier.arrive.expect_tx", semantics)
     unit.update(at, arrivals=len(nbytes), tx_bytes=total, who=warp.who)
     warp.record("mbarrier.arrive.expect_tx", {"mbar": address, "tx_bytes": total})
 
@@ -143,27 +191,52 @@ def pending_count(warp: Warp, address: int) -> int:
     return unit.load(at).pending
 
 
-def test_wait(warp: Warp, address: int, parity: int) -> bool:
+def test_wait(
+    warp: Warp,
+    address: int,
+    parity: int,
+    semantics: Semantics = DEFAULT,  # noqa: PT028  it is no test
+) -> bool:
     """``mbarrier.test_wait.parity``: is the phase of `parity` complete? Never blocks.
 
     The schedule may answer false to a phase that is complete: hardware gives no
     promise when it becomes visible.
     """
     unit, at = _own(warp, address, "mbarrier.test_wait", parity)
+    warp.machine.order.mbarrier_use(warp.actor, unit.smem, at, "mbarrier.test_wait")
     done = warp.machine.schedule.peek(unit.has_completed(at, parity))
+    if done:
+        acquire(warp, address, semantics)
     warp.record(
         "mbarrier.test_wait.parity", {"mbar": address, "parity": parity, "done": done}
     )
     return done
 
 
-def try_wait(warp: Warp, address: int, parity: int) -> Generator[Blocked, None, None]:
+def acquire(warp: Warp, address: int, semantics: Semantics = DEFAULT) -> None:
+    """Take what the completed phases released: a test came true."""
+    unit, at = _own(warp, address, "mbarrier.try_wait")
+    warp.machine.order.mbarrier_acquire(
+        warp.actor,
+        unit.smem,
+        at,
+        unit.completed.get(at, 0),
+        semantics.scope,
+        relaxed=semantics.relaxed,
+    )
+
+
+def try_wait(
+    warp: Warp, address: int, parity: int, semantics: Semantics = DEFAULT
+) -> Generator[Blocked, None, None]:
     """``mbarrier.try_wait.parity`` in a loop: suspend until the phase completes."""
     unit, at = _own(warp, address, "mbarrier.try_wait", parity)
     since = -1
     if not unit.has_completed(at, parity):
         since = warp.now
         yield MbarrierWait(warp, at, parity, unit.completed.get(at, 0), since)
+    warp.machine.order.mbarrier_use(warp.actor, unit.smem, at, "mbarrier.try_wait")
+    acquire(warp, address, semantics)
     warp.record(
         "mbarrier.try_wait.parity", {"mbar": address, "parity": parity}, since=since
     )
@@ -171,4 +244,5 @@ def try_wait(warp: Warp, address: int, parity: int) -> Generator[Blocked, None, 
 
 def fence_mbarrier_init(warp: Warp) -> None:
     """``fence.mbarrier_init.release.cluster``: inits are visible to the cluster."""
+    warp.machine.order.fence_mbarrier_init(warp.actor)
     warp.record("fence.mbarrier_init", {})

@@ -50,10 +50,14 @@ class Tile:
         where = _tile_range(warp, desc, rows, row_nbytes)
         return cls(warp, desc, rows, row_nbytes, where)
 
+    @property
+    def addresses(self) -> NDArray[np.int64]:
+        """Shared address of every byte, shape (rows, row_nbytes)."""
+        return self.desc.offsets(self.rows, self.row_nbytes)
+
     def read(self) -> Bytes:
         """Gather the tile, shape (rows, row_nbytes)."""
-        addresses = self.desc.offsets(self.rows, self.row_nbytes)
-        return self.warp.smem.gather_async(addresses, self.where)
+        return self.warp.smem.gather_async(self.addresses, self.where)
 
 
 def _tile_range(warp: Warp, desc: SmemDescriptor, rows: int, row_nbytes: int) -> Range:

@@ -18,7 +18,13 @@ from fp4ref.hardware.instr_descriptor import UnscaledInstrDescriptor, UnscaledKi
 from fp4ref.hardware.mma_operands import Accumulator, Tile
 from fp4ref.hardware.sm import Warp
 from fp4ref.hardware.smem import SmemDescriptor
-from fp4ref.hardware.tcgen05_issue import before_mma, check_cta_group, issue
+from fp4ref.hardware.tcgen05_issue import (
+    accumulator_facts,
+    before_mma,
+    check_cta_group,
+    issue,
+    observe,
+)
 from fp4ref.numerics import ElementFormat, matmul_unscaled
 from fp4ref.trace import Bytes
 
@@ -61,6 +67,15 @@ def mma(
     d = Accumulator.of(warp, d_tmem, i.n, enable_input_d)
     a = Tile.of(warp, a_smem, i.m, ROW_NBYTES)
     b = Tile.of(warp, b_smem, i.n, ROW_NBYTES)
+
+    observe(
+        warp,
+        "tcgen05.mma",
+        tiles=[a.addresses, b.addresses],
+        reads=d.inputs,
+        writes=d.where,
+        facts=accumulator_facts(d_tmem, idesc),
+    )
 
     def land() -> None:
         _accept_barriers(warp, a, b)

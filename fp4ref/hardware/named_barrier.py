@@ -43,9 +43,12 @@ class NamedBarrierWait:
 def _arrive(warp: Warp, barrier: int, threads: int | None) -> int:
     """Count a warp in; returns the round it belongs to."""
     reach_barrier(warp)
-    return warp.cta.named_barriers.arrive(
+    this_round = warp.cta.named_barriers.arrive(
         barrier, threads, live_threads=warp.cta.live_threads, who=warp.who
     )
+    key = (warp.cta.place, barrier)
+    warp.machine.order.arrive(warp.actor, key, this_round, "cta")
+    return this_round
 
 
 def sync(
@@ -60,6 +63,8 @@ def sync(
     wait = NamedBarrierWait(warp.cta, barrier, this_round)
     if not wait.ready():
         yield wait
+    key = (warp.cta.place, barrier)
+    warp.machine.order.leave(warp.actor, key, this_round, "cta")
 
 
 def arrive(warp: Warp, barrier: int, threads: int) -> None:

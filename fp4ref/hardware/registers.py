@@ -19,6 +19,7 @@ class Registers:
         self._words: NDArray[np.uint32] | None = None
         self._waited = False
         self.op: AsyncOp | None = None
+        self.facts: dict[str, bool] = {}
 
     def fill(self, words: NDArray[np.uint32]) -> None:
         """Land the load."""
@@ -44,6 +45,7 @@ class Registers:
         if not self._waited and machine.ordering == "shipped" and self.op is not None:
             machine.advise(Advisory.LOAD_WITHOUT_WAIT)
             machine.land_now(self.op)
+            self.facts["used"] = True
             self._waited = True
         if self._words is None or not self._waited:
             raise RegistersNotReady(

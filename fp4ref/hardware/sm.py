@@ -18,6 +18,7 @@ from fp4ref.hardware.cta_barriers import NamedBarriers
 from fp4ref.hardware.in_flight import AsyncOp
 from fp4ref.hardware.machine_state import MachineState
 from fp4ref.hardware.mbarrier_unit import MbarrierUnit
+from fp4ref.hardware.order.knowledge import Place
 from fp4ref.hardware.registers import Registers
 from fp4ref.hardware.shared_memory import BASE, NBYTES, RANK_SHIFT, SharedMemory
 from fp4ref.hardware.tensor_memory import TensorMemory
@@ -53,6 +54,8 @@ class Warp:
     ----------
     agent
         ``"warp<index>"``, as in traces.
+    actor
+        What is ordered before its lanes' next accesses.
     unfenced
         ``st.shared`` ranges since the last ``fence.proxy.async``.
     kernel_source
@@ -67,6 +70,8 @@ class Warp:
         ``tcgen05`` copies, MMAs and commits in flight, oldest first.
     cp_async_queue
         ``cp.async`` copies in flight, oldest first.
+    cp_async_issued
+        The accesses of all of them, for an arrival that follows.
     """
 
     def __init__(self, cta: Cta, index: int) -> None:
@@ -74,6 +79,7 @@ class Warp:
         self.machine = cta.machine
         self.agent = f"warp{index}"
         self.who = f"cta {cta.ctaid} {self.agent}"
+        self.actor = self.machine.order.actor(self.who, cta.place, self.statement)
         self.frames: list[str] = []
         self.kernel_source = ""
         self.body: Body | None = None
@@ -87,6 +93,7 @@ class Warp:
         self.tmem_loads: list[Registers] = []
         self.tcgen05_queue: list[AsyncOp] = []
         self.cp_async_queue: list[AsyncOp] = []
+        self.cp_async_issued: list[Any] = []
 
     @property
     def smem(self) -> SharedMemory:
@@ -190,6 +197,10 @@ class Warp:
         self.machine.put_in_flight(op)
         return op
 
+    def statement(self) -> str:
+        """``file:line`` of what the warp executes, in CUDA or in the emulator."""
+        return self.kernel_source or self.machine.source()
+
     @property
     def _source(self) -> str:
         """``file:line`` of the emulator's statement, unless compiled code runs."""
@@ -266,6 +277,8 @@ class Cta:
         Index and extent in the launch.
     rank
         Position in the cluster; bits 24 and up of its shared addresses.
+    place
+        Numbers of its cluster and of itself in the grid.
     clc_refusal, clc_failed
         Where a ``try_cancel`` answered that nothing is left, and whether a thread has
         read that answer.
@@ -277,6 +290,8 @@ class Cta:
         self.machine, self.sm, self.ctaid, self.grid = machine, sm, ctaid, grid
         self.cluster = cluster
         self.rank = len(cluster.ctas)
+        first = cluster.ctas[0].ctaid if cluster.ctas else ctaid
+        self.place = Place(_linear(first, grid), _linear(ctaid, grid))
         self.smem, self.tmem = sm.smem, sm.tmem
         self.mbarriers = MbarrierUnit(sm.smem)
         self.named_barriers = NamedBarriers()
@@ -318,6 +333,11 @@ class Cta:
     def finished(self) -> bool:
         """Whether every warp has returned."""
         return all(w.done for w in self.warps)
+
+
+def _linear(ctaid: Dim3, grid: Dim3) -> int:
+    """Number of a CTA in its grid, x fastest."""
+    return ctaid[0] + grid[0] * (ctaid[1] + grid[1] * ctaid[2])
 
 
 class Cluster:

@@ -46,6 +46,8 @@ def load_generic(cta: Cta, offset: int, nbytes: int) -> Bytes:
 def st(warp: Warp, address: int, data: Bytes) -> None:
     """Store contiguous bytes by the generic proxy: ``st.shared``."""
     cta, offset = warp.cta.resolve_shared(address)
+    where = Range(cta.smem.space, offset, data.size)
+    warp.machine.order.generic(warp.actor, cta.smem, where, "st.shared", True)
     store_generic(warp, cta, offset, data)
     warp.record("st.shared", {"address": address, "nbytes": int(data.size)})
 
@@ -53,13 +55,26 @@ def st(warp: Warp, address: int, data: Bytes) -> None:
 def ld(warp: Warp, address: int, nbytes: int) -> Bytes:
     """Load contiguous bytes by the generic proxy: ``ld.shared``."""
     cta, offset = warp.cta.resolve_shared(address)
+    where = Range(cta.smem.space, offset, nbytes)
+    warp.machine.order.generic(warp.actor, cta.smem, where, "ld.shared", False)
     data = load_generic(cta, offset, nbytes)
     warp.record("ld.shared", {"address": address, "nbytes": nbytes})
     return data
 
 
-def fence_proxy_async(warp: Warp) -> None:
-    """Order this warp's st.shared before later async use: ``fence.proxy.async``."""
+def fence_proxy_async(warp: Warp, space: str = "shared::cta") -> None:
+    """Order this warp's st.shared before later async use: ``fence.proxy.async``.
+
+    One for ``"global"`` memory leaves shared memory open; ``"generic"`` is all.
+    """
+    order = warp.machine.order
+    if space == "global":
+        order.fence_proxy_async(warp.actor, (warp.machine.gmem.space,))
+        return
+    peers = [cta.smem.space for cta in warp.cta.cluster.ctas]
+    spaces = {"generic": None, "shared::cluster": tuple(peers)}
+    own = (warp.smem.space,)
+    order.fence_proxy_async(warp.actor, spaces.get(space, own))
     for memory, where in warp.unfenced:
         memory.fence(where, _mark(warp))
     warp.unfenced.clear()

@@ -26,11 +26,13 @@ from fp4ref.hardware.mma_operands import (
 from fp4ref.hardware.sm import Warp
 from fp4ref.hardware.smem import SmemDescriptor
 from fp4ref.hardware.tcgen05_issue import (
+    accumulator_facts,
     before_cp,
     before_mma,
     check_cta_group,
     in_flight_of,
     issue,
+    observe,
 )
 from fp4ref.hardware.tensor_memory import LANES, SF_ID_MASK, lane_column
 from fp4ref.layout import SwizzleMode
@@ -91,6 +93,8 @@ def cp(
     source = Tile.of(warp, desc, SF_ROWS, 16)
     target = warp.tmem.rectangle(0, LANES, column, 4)
 
+    observe(warp, "tcgen05.cp", tiles=[source.addresses], reads=[], writes=target)
+
     def land() -> None:
         rows = source.read()
         warp.tmem.write(target, np.tile(rows, (4, 1)))
@@ -148,6 +152,14 @@ def mma(
     _check_apart(warp, d.where, sfa, sfb, i.n)
     a = Tile.of(warp, a_smem, i.m, ROW_NBYTES)
     b = Tile.of(warp, b_smem, i.n, ROW_NBYTES)
+    observe(
+        warp,
+        "tcgen05.mma",
+        tiles=[a.addresses, b.addresses],
+        reads=[sfa, sfb, *d.inputs],
+        writes=d.where,
+        facts=accumulator_facts(d_tmem, idesc),
+    )
     operands: dict[str, Any] = {"d_tmem": d_tmem, "a_desc": a_desc, "b_desc": b_desc}
     operands |= {"idesc": idesc, "sfa_tmem": sfa_tmem, "sfb_tmem": sfb_tmem}
     operands |= {"enable_input_d": enable_input_d, "kind": kind, "scale_vec": scale_vec}
@@ -213,8 +225,14 @@ def commit(
     cta, offset = warp.cta.resolve_shared(mbar)
     targets = [cta] if cta_mask is None else multicast_targets(warp, cta_mask)
 
+    access = warp.machine.order.commit(warp.actor)
+    for target in targets:
+        access.signals(target.smem, offset)
+
     def land() -> None:
         for target in targets:
+            phase = target.mbarriers.completed.get(offset, 0)
+            access.complete(target.smem, offset, phase)
             unit = target.mbarriers
             unit.update(offset, arrivals=1, who="tcgen05.commit", issuer=warp.who)
 
@@ -226,11 +244,13 @@ def commit(
 
 def fence_before_thread_sync(warp: Warp) -> None:
     """``tcgen05.fence::before_thread_sync``: no instruction; an ordering mark."""
+    warp.machine.order.fence_tensor(warp.actor, before=True)
     warp.record("tcgen05.fence::before_thread_sync", {})
 
 
 def fence_after_thread_sync(warp: Warp) -> None:
     """``tcgen05.fence::after_thread_sync``: no instruction; an ordering mark."""
+    warp.machine.order.fence_tensor(warp.actor, before=False)
     warp.record("tcgen05.fence::after_thread_sync", {})
 
 

@@ -12,10 +12,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from fp4ref.errors import NotModelled, ReadWhileInFlight
 from fp4ref.hardware.advisory import Advisory
 from fp4ref.hardware.in_flight import AsyncOp
 from fp4ref.hardware.instr_descriptor import SHAPE_MASK
+from fp4ref.hardware.order.book import NO_FACTS
 from fp4ref.hardware.sm import Warp
 from fp4ref.trace import Range
 
@@ -75,6 +79,11 @@ def before_mma(warp: Warp, d: Range, d_tmem: int, idesc: int) -> list[AsyncOp]:
     return earlier
 
 
+def accumulator_facts(d_tmem: int, idesc: int) -> dict[str, int]:
+    """Return what two MMAs have in common that the pipeline keeps in order."""
+    return {"d_tmem": d_tmem, "shape": idesc & SHAPE_MASK}
+
+
 def issue(
     warp: Warp,
     operation: str,
@@ -96,3 +105,32 @@ def issue(
         after=after,
     )
     warp.tcgen05_queue.append(op)
+
+
+def observe(
+    warp: Warp,
+    operation: str,
+    *,
+    tiles: Sequence[NDArray[np.int64]],
+    reads: Sequence[Range],
+    writes: Range,
+    facts: Mapping[str, Any] = NO_FACTS,
+) -> None:
+    """Let the engine see what a cp or mma reads and writes.
+
+    Parameters
+    ----------
+    tiles
+        Shared addresses of every byte that it reads.
+    reads, writes
+        Blocks of TMEM.
+    """
+    order = warp.machine.order
+    if not order.watches:
+        return
+    access = order.issue(warp.actor, operation, facts=facts)
+    for addresses in tiles:
+        access.reads(warp.smem, addresses)
+    access.reads(warp.tmem, *reads)
+    access.writes(warp.tmem, writes)
+    order.queue(access)

@@ -121,6 +121,13 @@ def load(
     nbytes = tensor_map.box_nbytes
     inside = list(pieces(tensor_map, coords))
     blocks = [Range(c.smem.space, offset, nbytes) for c, _ in targets]
+    sources = [where for _, _, where in inside]
+    name = f"cp.async.bulk.tensor.{tensor_map.rank}d.load"
+    access = warp.machine.order.issue(warp.actor, name)
+    access.reads(warp.machine.gmem, *sources)
+    for (c, b), where in zip(targets, blocks, strict=True):
+        access.writes(c.smem, where)
+        access.signals(b.smem, bar_offset)
 
     def land() -> None:
         block = np.empty((1, nbytes), np.uint8)
@@ -128,17 +135,19 @@ def load(
         block[0, swizzled(tensor_map, offset)] = tile.ravel()
         for (c, b), where in zip(targets, blocks, strict=True):
             c.smem.write_async(where, block)
+            phase = b.mbarriers.completed.get(bar_offset, 0)
+            access.complete(b.smem, bar_offset, phase)
             b.mbarriers.update(bar_offset, tx_bytes=-nbytes, who="tma", issuer=warp.who)
 
     operands = _operands(warp, tensor_map, coords, dst) | {"mbar": mbar}
     if cta_mask is not None:
         operands["cta_mask"] = cta_mask
     warp.issue(
-        f"cp.async.bulk.tensor.{tensor_map.rank}d.load",
+        name,
         operands,
         land,
         unit="tma",
-        reads=[where for _, _, where in inside],
+        reads=sources,
         writes=blocks,
     )
 
@@ -179,7 +188,13 @@ def store(warp: Warp, tensor_map: TensorMap, coords: Sequence[int], src: int) ->
     cta, offset = warp.cta.resolve_shared(src)
     where_smem = Range(cta.smem.space, offset, tensor_map.box_nbytes)
     inside = list(pieces(tensor_map, coords, CHUNK))
+    targets = [where for _, _, where in inside]
     tile: Bytes = np.empty((0, 0), np.uint8)
+    name = f"cp.async.bulk.tensor.{tensor_map.rank}d.store"
+    order = warp.machine.order
+    source, target = (order.issue(warp.actor, name, whole_warp=True) for _ in range(2))
+    source.reads(cta.smem, where_smem)
+    target.writes(warp.machine.gmem, *targets)
 
     def land_read() -> None:
         nonlocal tile
@@ -193,7 +208,7 @@ def store(warp: Warp, tensor_map: TensorMap, coords: Sequence[int], src: int) ->
 
     operands = _operands(warp, tensor_map, coords, src)
     read = warp.issue(
-        f"cp.async.bulk.tensor.{tensor_map.rank}d.store",
+        name,
         operands,
         land_read,
         unit="tma.read",
@@ -205,11 +220,12 @@ def store(warp: Warp, tensor_map: TensorMap, coords: Sequence[int], src: int) ->
         operands,
         land_write,
         unit="tma",
-        writes=[where for _, _, where in inside],
+        writes=targets,
         after=[read],
         survives_exit=True,
         part_of=read,
     )
+    order.bulk_store(source, target)
     warp.bulk_open += [read, write]
 
 
@@ -257,6 +273,7 @@ def commit_group(warp: Warp) -> None:
         groups.pop(0)
     groups.append(warp.bulk_open)
     warp.bulk_open = []
+    warp.machine.order.commit_group(warp.actor)
     warp.record("cp.async.bulk.commit_group", {"group": warp.bulk_count})
     warp.bulk_count += 1
 
@@ -297,6 +314,7 @@ def wait_group(
     if not wait.ready():
         since = warp.now
         yield wait
+    warp.machine.order.wait_group(warp.actor, pending, read)
     suffix = ".read" if read else ""
     warp.record(f"cp.async.bulk.wait_group{suffix}", {"pending": pending}, since=since)
 

@@ -111,9 +111,13 @@ def alloc(
         tmem.owner[slot] = first
     tmem.sizes[column] = columns
     tmem.last_size = columns
+    slots = range(first, first + columns // SLOT_COLUMNS)
+    warp.machine.order.alloc(warp.actor, tmem, slots)
     cta, offset = warp.cta.resolve_shared(smem_address)
     word = np.frombuffer(column.to_bytes(4, "little"), np.uint8)
-    cta.smem.write(Range(cta.smem.space, offset, 4), word.reshape(1, 4))
+    where = Range(cta.smem.space, offset, 4)
+    warp.machine.order.collective(warp.actor, cta.smem, where, "tcgen05.alloc")
+    cta.smem.write(where, word.reshape(1, 4))
     warp.record(
         "tcgen05.alloc", {"dst": smem_address, "columns": columns, "taddr": column}
     )
@@ -139,6 +143,9 @@ def dealloc(warp: Warp, taddr: int, columns: int) -> None:
         )
     del tmem.sizes[column]
     where = tmem.rectangle(0, LANES, column, columns)
+    first = column // SLOT_COLUMNS
+    slots = range(first, first + columns // SLOT_COLUMNS)
+    warp.machine.order.dealloc(warp.actor, tmem, where, slots)
     warp.machine.guard(where, True)
     tmem.window(tmem.written, where)[:] = False
     for slot, owner in enumerate(tmem.owner):
@@ -249,8 +256,13 @@ def ld(
             warp.tmem.read(block)
         registers.fill(warp.tmem.cells[lanes, columns])
 
+    access = warp.machine.order.issue(
+        warp.actor, "tcgen05.ld", whole_warp=True, facts=registers.facts
+    )
+    access.reads(warp.tmem, *blocks)
     operands = {"taddr": taddr, "shape": shape, "repeat": repeat}
     registers.op = warp.issue("tcgen05.ld", operands, land, reads=blocks)
+    registers.op.access = access
     warp.tmem_accesses.append(registers.op)
     warp.tmem_loads.append(registers)
     return registers
@@ -292,8 +304,11 @@ def st(
             cells[lanes[mine] - top, columns[mine] - first] = words[mine]
             warp.tmem.write(block, cells.view(np.uint8))
 
+    access = warp.machine.order.issue(warp.actor, "tcgen05.st", whole_warp=True)
+    access.writes(warp.tmem, *blocks)
     operands = {"taddr": taddr, "shape": shape, "repeat": repeat}
     op = warp.issue("tcgen05.st", operands, land, writes=blocks)
+    op.access = access
     warp.tmem_accesses.append(op)
 
 
@@ -323,6 +338,7 @@ def _wait(warp: Warp, operation: str) -> Generator[Blocked, None, None]:
     wait = TmemWait(ops, name)
     if not wait.ready():
         yield wait
+    warp.machine.order.drain(warp.actor, [op.access for op in ops])
     warp.tmem_accesses = [op for op in warp.tmem_accesses if op.operation != operation]
     warp.record(name, {})
 

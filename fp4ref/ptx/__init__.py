@@ -4,8 +4,9 @@ It knows nothing of `gemm`: any kernel that uses modelled instructions can run.
 
 - `text`: `syntax`, `tokens`, `statements`, `parser`; `program` adds control flow.
 - `run`: `state` (a warp's registers), `taint` (which of their bytes are defined),
-  `operands`, `special_registers`, `spaces` (memory), `loader` (addresses), `registry`
-  (which function translates which instruction).
+  `operands`, `special_registers`, `spaces` (memory), `observed` (which lane touches
+  what), `loader` (addresses), `registry` (which function translates which
+  instruction).
 - `instructions`: each group of them in a file of its own.
 - `executor`: the warps of a compiled kernel on the machine.
 """

@@ -104,7 +104,8 @@ def _run(state: WarpState, steps: Sequence[Step]) -> Body:
     end = len(steps)
     paths = [_Path(0, state.live, end, None)]
     loops = _Loops(state)
-    recording = state.warp.machine.recorder is not None
+    machine = state.warp.machine
+    recording = machine.recorder is not None or machine.order.watches
     while paths:
         path = paths[-1]
         pc = path.pc
@@ -127,6 +128,7 @@ def _run(state: WarpState, steps: Sequence[Step]) -> Body:
             else:
                 path.mask &= ~state.mask
                 state.live &= ~state.mask
+                state.warp.actor.lanes = state.live
                 path.pc = pc + 1
             continue
         path.pc = pc + 1
@@ -160,6 +162,7 @@ def _activate(state: WarpState, step: Step, path_mask: int) -> None:
     if mask != state.mask:
         state.mask = mask
         state.lanes = mask_to_lanes(mask)
+        state.warp.actor.active = mask
 
 
 def _branch(state: WarpState, step: Step, path: _Path, paths: list[_Path]) -> None:

@@ -73,6 +73,7 @@ def with_tmem(*steps):
 
     def body(warp):
         mbarrier.init(warp, MBAR, 1)
+        mbarrier.fence_mbarrier_init(warp)
         yield from tmem.alloc(warp, MBAR + 8, 512)
         for step in steps:
             result = step(warp)

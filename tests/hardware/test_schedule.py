@@ -19,6 +19,7 @@ def landing_order(schedule):
 
     def body(warp):
         mbarrier.init(warp, MBAR, 1)
+        mbarrier.fence_mbarrier_init(warp)
         mbarrier.arrive_expect_tx(warp, MBAR, 512)
         for row in range(4):
             tma.load(warp, rows, (0, row), TILE + 128 * row, MBAR)

@@ -17,6 +17,7 @@ from mma_tiles import (
     idesc,
     landing_order,
     put_memory,
+    with_tmem,
 )
 from on_machine import MBAR, launch, machine
 
@@ -56,11 +57,16 @@ def test_commits_of_one_thread_arrive_in_order(schedule):
 
     def steps(warp):
         mbarrier.init(warp, second, 1)
+        mbarrier.fence_mbarrier_init(warp)
         easy_scales(warp)
         easy_mma(warp)
         tcgen05.commit(warp, second)
 
-    _, on = landing_order(steps, schedule=schedule)
+    def drain(warp):
+        return mbarrier.try_wait(warp, second, 0)
+
+    on = machine(schedule, trace=True)
+    launch(on, with_tmem(steps, commit_and_wait, drain), setup=put_memory)
     arrivals = [
         e.operands["mbar"]
         for e in on.recorder.trace
@@ -78,6 +84,7 @@ def test_commit_covers_only_its_own_thread():
     def issuer(warp):
         mbarrier.init(warp, MBAR, 1)
         mbarrier.init(warp, second, 1)
+        mbarrier.fence_mbarrier_init(warp)
         yield from tmem.alloc(warp, MBAR + 8, 512)
         easy_scales(warp)
         easy_mma(warp)

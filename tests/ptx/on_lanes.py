@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fp4ref.hardware.machine import Machine
+from fp4ref.hardware.machine import Machine, Races
 from fp4ref.hardware.machine_state import Ordering
 from fp4ref.hardware.schedule import make_schedule
 from fp4ref.ptx import Program, launch, parse
@@ -42,10 +42,10 @@ def machine(
     *,
     sms: int = 1,
     trace: bool = False,
+    races: Races | None = None,
 ) -> Machine:
-    return Machine(
-        sms, make_schedule(schedule), ordering, Recorder() if trace else None
-    )
+    recorder = Recorder() if trace else None
+    return Machine(sms, make_schedule(schedule), ordering, recorder, races)
 
 
 def run(

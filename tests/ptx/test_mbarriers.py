@@ -147,10 +147,11 @@ def test_a_test_that_does_not_come_back_is_a_peek(name: str) -> None:
 
 def test_a_loop_of_another_shape_parks_at_its_second_turn() -> None:
     """A load on the way is more than the program text is followed through."""
-    loop = f"W: {TRY}; ld.shared.u64 %rd1, [%r1]; @!%p2 bra W;"
+    loop = f"W: {TRY}; ld.shared.u64 %rd1, [%r7]; @!%p2 bra W;"
     assert not wait_of(loop)
     on = machine("late", trace=True)
-    body = f"""{init(32)}
+    body = f""".shared .align 8 .b64 word; mov.u32 %r7, word;
+        mov.u32 %r2, %tid.x; {FIRST} @%p1 st.shared.u64 [%r7], 0; {init(32)}
         mov.u32 %r9, %warpid;
         setp.eq.u32 %p6, %r9, 1;
         @%p6 bra OTHER;

@@ -124,7 +124,8 @@ def test_remote_shared_memory_by_lane() -> None:
 
 def test_of_two_lanes_that_store_to_one_address_the_last_wins() -> None:
     for trace in (False, True):
-        body = f"{SHARED} st.shared.u32 [%r1], %tid32; ld.shared.u32 %d, [%r1];"
+        body = f"{SHARED} st.shared.u32 [%r1], %tid32; bar.warp.sync -1;"
+        body += "ld.shared.u32 %d, [%r1];"
         assert (lanes(body, "u4", on=machine(trace=trace)) == 31).all()
 
 

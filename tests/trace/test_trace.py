@@ -35,6 +35,7 @@ def run():
 
     def body(warp):
         mbarrier.init(warp, MBAR, 1)
+        mbarrier.fence_mbarrier_init(warp)
         warp.smem.labels[MBAR] = "full"
         yield from tmem.alloc(warp, MBAR + 8, 64)
         for k in range(4):

@@ -14,6 +14,7 @@ import numpy as np
 
 from fp4ref.numerics.arithmetic import add_f32
 from fp4ref.ptx.instructions.floating import flush
+from fp4ref.ptx.run.observed import observe, strength
 from fp4ref.ptx.run.operands import address_reader, reader, writer
 from fp4ref.ptx.run.registry import Action, Form, Unknown, instruction
 from fp4ref.ptx.run.spaces import check_alignment, read_memory, resolve, write_memory
@@ -103,6 +104,8 @@ def atomic(context: LaunchContext, each: Instruction, form: Form) -> Action:
     b = reader(context, operands[2], kind, each)
     c = reader(context, operands[3], kind, each) if what == "cas" else b
     dtype = dtype_of(kind)
+    how = strength(each.opcode, "gpu")
+    name = f"{form['name']}.{what}"
     generic = form["space"].split("::")[0] or "generic"
 
     def act(state: WarpState) -> None:
@@ -116,6 +119,18 @@ def atomic(context: LaunchContext, each: Instruction, form: Form) -> Action:
             ((space, where, _),) = resolve(generic, addresses[lane : lane + 1])
             if space not in operations:
                 raise PtxError(f"PTX line {each.line}: {each.opcode} in {space} memory")
+            mine = lanes[lanes == lane]
+            observe(
+                state,
+                space,
+                where,
+                dtype.itemsize,
+                name,
+                is_write=True,
+                lanes=mine,
+                how=how,
+                modifies=True,
+            )
             old = read_memory(state, space, where, dtype.itemsize).view(dtype)[0, 0]
             new = np.array([[operations[space](old, left[lane], right[lane])]], dtype)
             results[lane] = old
@@ -124,6 +139,6 @@ def atomic(context: LaunchContext, each: Instruction, form: Form) -> Action:
                 state.context.changes += 1
                 write_memory(state, space, where, new.view(np.uint8))
         put(state, results)
-        state.warp.record(f"{form['name']}.{what}", {"lanes": lanes.size})
+        state.warp.record(name, {"lanes": lanes.size})
 
     return act

@@ -68,12 +68,20 @@ def arrive(context: LaunchContext, each: Instruction, form: Form) -> Action:
 def warp_sync(context: LaunchContext, each: Instruction, form: Form) -> Action:
     """Build ``bar.warp.sync``: the members run together here."""
     members = reader(context, each.operands[0], "u32", each)
-    return lambda state: state.members(members(state), each.opcode)
+
+    def act(state: WarpState) -> None:
+        masks = members(state)
+        state.members(masks, each.opcode)
+        warp = state.warp
+        for mask in {int(m) for m in masks[state.lanes]}:
+            warp.machine.order.meet(warp.actor, mask & state.mask)
+
+    return act
 
 
 @instruction(
     "barrier.cluster.arrive",
-    form="(.(release|relaxed))?(.aligned)?",
+    form="(.(?P<order>release|relaxed))?(.aligned)?",
     operands=0,
     writes=0,
     strict=True,
@@ -83,7 +91,7 @@ def cluster_arrive(context: LaunchContext, each: Instruction, form: Form) -> Act
 
     def act(state: WarpState) -> None:
         state.whole_warp(each.opcode)
-        state.cluster_round = cluster.arrive(state.warp)
+        state.cluster_round = cluster.arrive(state.warp, form["order"] == "relaxed")
 
     return act
 
@@ -118,9 +126,8 @@ def cluster_wait(context: LaunchContext, each: Instruction, form: Form) -> Actio
 )
 def fence_proxy_async(context: LaunchContext, each: Instruction, form: Form) -> Action:
     """Build ``fence.proxy.async``; one for global memory leaves shared memory open."""
-    if form["space"] == "global":
-        return lambda state: None
-    return lambda state: smem.fence_proxy_async(state.warp)
+    space = form["space"] or "generic"
+    return lambda state: smem.fence_proxy_async(state.warp, space)
 
 
 @instruction("fence.mbarrier_init.release.cluster", operands=0, effect=True)
@@ -133,14 +140,16 @@ def fence_mbarrier_init(
 
 @instruction(
     "fence",
-    form="(.(sc|acq_rel|acquire|release))?(.sync_restrict::shared::(cta|cluster))?"
-    ".(cta|cluster|gpu|sys)",
+    form="(.(?P<order>sc|acq_rel|acquire|release))?"
+    "(.sync_restrict::shared::(cta|cluster))?.(?P<scope>cta|cluster|gpu|sys)",
     operands=0,
 )
-@instruction("membar", form=".(cta|gl|sys)", operands=0)
+@instruction("membar", form=".(?P<scope>cta|gl|sys)(?P<order>)", operands=0)
 def fence(context: LaunchContext, each: Instruction, form: Form) -> Action:
-    """Build fences between threads: stores are seen in order here."""
-    return lambda state: None
+    """Build fences between threads: they change no value, but order accesses."""
+    order = form["order"]
+    scope = {"gl": "gpu"}.get(form["scope"], form["scope"])
+    return lambda s: s.warp.machine.order.fence(s.warp.actor, order, scope)
 
 
 @instruction("griddepcontrol.wait", operands=0, blocks=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from fp4ref.ptx.run.observed import observe
 from fp4ref.ptx.run.operands import address_reader, items_of, reader, writer
 from fp4ref.ptx.run.registry import Action, Form, instruction
 from fp4ref.ptx.run.spaces import check_alignment, read_memory, resolve, write_memory
@@ -49,6 +50,8 @@ def load_matrix(context: LaunchContext, each: Instruction, form: Form) -> Action
     def act(state: WarpState) -> None:
         state.whole_warp(each.opcode)
         addresses = _rows(state, at(state)[: 8 * count], form, each.opcode)
+        lanes = np.arange(8 * count)
+        observe(state, "shared", addresses, 16, "ldmatrix", is_write=False, lanes=lanes)
         rows = read_memory(state, "shared", addresses, 16)
         matrices = rows.view("<u2").reshape(count, 8, 8)
         if form["trans"]:
@@ -76,6 +79,8 @@ def store_matrix(context: LaunchContext, each: Instruction, form: Form) -> Actio
             matrices = matrices.transpose(0, 2, 1)
         rows = np.ascontiguousarray(matrices).view(np.uint8).reshape(8 * count, 16)
         addresses = _rows(state, at(state)[: 8 * count], form, each.opcode)
+        lanes = np.arange(8 * count)
+        observe(state, "shared", addresses, 16, "stmatrix", is_write=True, lanes=lanes)
         write_memory(state, "shared", addresses, rows)
         state.warp.record("stmatrix", {"matrices": count})
 

@@ -10,12 +10,13 @@ from __future__ import annotations
 import numpy as np
 
 from fp4ref.hardware import mbarrier
+from fp4ref.hardware.mbarrier import Semantics
 from fp4ref.hardware.mbarrier_unit import MbarrierState
 from fp4ref.ptx.instructions.spin_loops import spins
 from fp4ref.ptx.run.operands import Get, address_reader, reader, writer
 from fp4ref.ptx.run.registry import Action, Form, Wait, instruction
 from fp4ref.ptx.run.spaces import shared_address
-from fp4ref.ptx.run.state import LANES, Lanes, LaunchContext, WarpState
+from fp4ref.ptx.run.state import LANES, Lanes, LaunchContext, WarpState, lanes_to_mask
 from fp4ref.ptx.text.syntax import Instruction, PtxError
 
 _OWN = "(.(?P<space>shared(::cta)?))?.b64"
@@ -85,23 +86,37 @@ def arrive(context: LaunchContext, each: Instruction, form: Form) -> Action:
         else lambda state: _ONES
     )
 
+    semantics = _semantics(each)
+
     def act(state: WarpState) -> None:
         addresses, amounts = at(state), amount(state)
+        actor = state.warp.actor
         words = np.zeros(LANES, np.uint64)
         # Lanes that arrive on one mbarrier do so together.
         for address in dict.fromkeys(addresses[state.lanes].tolist()):
             mine = state.lanes & (addresses == address)
+            actor.active = lanes_to_mask(mine)
             if returns:
                 words[mine] = _state(state, address)
             if expects:
                 nbytes = amounts[mine].tolist()
-                mbarrier.arrive_expect_tx(state.warp, address, *nbytes)
+                mbarrier.arrive_expect_tx(
+                    state.warp, address, *nbytes, semantics=semantics
+                )
             else:
                 total = int(amounts[mine].sum(dtype=np.uint64))
-                mbarrier.arrive(state.warp, address, total)
+                mbarrier.arrive(state.warp, address, total, semantics)
+        actor.active = state.mask
         put(state, words)
 
     return act
+
+
+def _semantics(each: Instruction) -> Semantics:
+    """``.sem`` and ``.scope`` of an arrival or a wait."""
+    words = each.opcode.split(".")
+    scope = next((word for word in ("cta", "cluster") if word in words), "")
+    return Semantics("relaxed" in words, scope)
 
 
 _ONES = np.ones(LANES, np.uint32)
@@ -157,6 +172,7 @@ def wait(context: LaunchContext, each: Instruction, form: Form) -> Action:
     kind = "u32" if form["parity"] else "u64"
     phase = reader(context, each.operands[2], kind, each)
     parks = spins(context.program, each)
+    semantics = _semantics(each)
 
     def act(state: WarpState) -> Wait:
         address = state.uniform(at(state), "the mbarrier address")
@@ -168,13 +184,15 @@ def wait(context: LaunchContext, each: Instruction, form: Form) -> Action:
         # shape that was not seen in the program text.
         place = (state.pc, address, parity)
         if parks or state.polled == place:
-            yield from mbarrier.try_wait(state.warp, address, parity)
+            yield from mbarrier.try_wait(state.warp, address, parity, semantics)
             done = True
         else:
-            done = mbarrier.test_wait(state.warp, address, parity)
+            done = mbarrier.test_wait(state.warp, address, parity, semantics)
             if state.insist and not done:
                 unit = state.warp.cta.mbarriers
                 done = unit.has_completed(address & 0xFFFFFF, parity)
+                if done:
+                    mbarrier.acquire(state.warp, address, semantics)
         state.polled = None if done else place
         put(state, np.full(LANES, done))
 

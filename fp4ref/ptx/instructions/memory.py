@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from fp4ref.ptx.run.observed import Strength, observe, strength
 from fp4ref.ptx.run.operands import Get, Put, address_reader, items_of, reader, writer
 from fp4ref.ptx.run.registry import Action, Form, Unknown, instruction
 from fp4ref.ptx.run.spaces import (
@@ -92,12 +93,13 @@ def load(context: LaunchContext, each: Instruction, form: Form) -> Action:
         return _load_argument(argument, puts, targets, kind)
     at = address_reader(context, each.operands[1], each)
     name = f"ld.{space}"
+    how = strength(each.opcode)
 
     def act(state: WarpState) -> None:
         lanes = np.flatnonzero(state.lanes)
         addresses = at(state)[lanes]
         check_alignment(state, addresses, nbytes, each.opcode)
-        data, defined = _read(state, space, lanes, addresses, nbytes)
+        data, defined = _read(state, space, lanes, addresses, nbytes, how)
         spread = np.zeros((LANES, nbytes), np.uint8)
         spread[lanes] = data
         values = spread.view(dtype)
@@ -121,6 +123,7 @@ def _read(
     lanes: NDArray[np.intp],
     addresses: Addresses,
     nbytes: int,
+    how: Strength,
 ) -> tuple[Bytes, int]:
     """Read every lane's bytes; also which lanes' values are defined."""
     whole = np.empty((addresses.size, nbytes), np.uint8)
@@ -135,6 +138,11 @@ def _read(
             undefined[mine] = ~written
             defined &= ~lanes_to_mask(undefined)
         else:
+            name = f"ld.{found}"
+            mine = lanes[part]
+            observe(
+                state, found, offsets, nbytes, name, is_write=False, lanes=mine, how=how
+            )
             whole[part] = read_memory(state, found, offsets, nbytes)
     return whole, defined
 
@@ -164,6 +172,7 @@ def store(context: LaunchContext, each: Instruction, form: Form) -> Action:
         if isinstance(item, Register) and item.name in context.index
     ]
     name = f"st.{space}"
+    how = strength(each.opcode)
 
     def act(state: WarpState) -> None:
         lanes = np.flatnonzero(state.lanes)
@@ -181,6 +190,16 @@ def store(context: LaunchContext, each: Instruction, form: Form) -> Action:
                 write_local(state, mine, offsets, data[part], known)
             else:
                 state.check_defined(sources, state.mask)
+                observe(
+                    state,
+                    found,
+                    offsets,
+                    nbytes,
+                    f"st.{found}",
+                    is_write=True,
+                    lanes=lanes[part],
+                    how=how,
+                )
                 write_memory(state, found, offsets, data[part])
         if space != "local":
             state.warp.record(name, {"lanes": lanes.size, "nbytes": data.size})

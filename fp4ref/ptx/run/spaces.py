@@ -167,7 +167,7 @@ def read_memory(
             nbytes,
         )
     data = np.empty((addresses.size, nbytes), np.uint8)
-    for cta, offsets, lanes in _by_rank(state, addresses):
+    for cta, offsets, lanes in by_rank(state, addresses):
         index = _at_once(state, cta.smem, offsets, nbytes)
         if (
             index is not None
@@ -207,7 +207,7 @@ def write_memory(
             data,
         )
         return
-    for cta, offsets, lanes in _by_rank(state, addresses):
+    for cta, offsets, lanes in by_rank(state, addresses):
         index = _at_once(state, cta.smem, offsets, data.shape[1])
         if index is None:
             _scatter(_shared_writer(state, cta), offsets, data[lanes])
@@ -230,7 +230,7 @@ def _store_at_once(
     state.warp.unfenced.add((smem, around))
 
 
-def _by_rank(
+def by_rank(
     state: WarpState, addresses: Addresses
 ) -> Iterator[tuple[Cta, Addresses, NDArray[np.intp] | slice]]:
     """Split shared addresses by CTA: (CTA, offsets in it, which lanes)."""

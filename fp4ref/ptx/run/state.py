@@ -131,6 +131,7 @@ class WarpState:
 
     def __init__(self, warp: Warp, context: LaunchContext, live: int) -> None:
         self.warp, self.context = warp, context
+        warp.actor.widen(live)
         self.registers: list[Lanes] = [
             np.zeros((LANES, 2), np.uint64)
             if kind == "b128"
