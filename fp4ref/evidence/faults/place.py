@@ -14,7 +14,7 @@ from typing import Any
 
 from fp4ref.errors import DeadlockError, ExitFault, HardwareFault
 from fp4ref.hardware import machine_state
-from fp4ref.hardware.mbarrier import MbarrierWait
+from fp4ref.hardware.mbarrier_wait import MbarrierWait
 from fp4ref.hardware.source_line import is_caller_meant, suspended_line
 from fp4ref.ptx import executor
 
