@@ -54,17 +54,17 @@ def faults_command(
     backend = next(iter(found.forms)) if backend is None else backend
     require_choice(backend, "--backend", get_args(FormName))
     form = cast("FormName", backend)
-    outcome = run_fault(found, form, schedule)
+    catch = run_fault(found, form, schedule)
     if as_json:
-        ran = {"backend": form, "schedule": schedule, "outcome": outcome.to_dict()}
+        ran = {"backend": form, "schedule": schedule, "outcome": catch.to_dict()}
         print_json(found.to_dict() | ran)
     else:
-        _riddle(found, form, schedule, outcome)
+        _riddle(found, form, schedule, catch)
         if answer:
             _answer(found, form)
         else:
             print(f"\nWhat is wrong? fp4ref faults {found.name} --answer")
-    raise typer.Exit(1 if outcome.silent else 0)
+    raise typer.Exit(1 if catch.silent else 0)
 
 
 def _list(as_json: bool) -> None:
@@ -91,7 +91,7 @@ def _list(as_json: bool) -> None:
         console.print(f"\n{unseen} with 'order' are {UNSEEN['order']}.")
 
 
-def _riddle(found: Fault, form: str, schedule: str, outcome: Catch) -> None:
+def _riddle(found: Fault, form: str, schedule: str, catch: Catch) -> None:
     """Print what a user sees, and what the run says."""
     fields = {
         "fault": found.name,
@@ -103,13 +103,15 @@ def _riddle(found: Fault, form: str, schedule: str, outcome: Catch) -> None:
     if unseen := UNSEEN[found.needs]:
         fields["note"] = unseen
     _print(fields)
-    print(f"\n{outcome.report()}\n")
+    print(f"\n{catch.report()}\n")
     _print({"look at": found.evidence})
 
 
 def _answer(found: Fault, form: FormName) -> None:
     """Print the cause, and the line that should have been there."""
-    change = found.forms[form].change
+    caught = found.forms[form]
+    change = caught.change
+    sufferer = ", the statement that suffers" if caught.suffers else ""
     print()
     _print(
         {
@@ -119,6 +121,7 @@ def _answer(found: Fault, form: FormName) -> None:
             "line": change.line,
             "wrong": change.wrong.strip("\n") or "(nothing)",
             "right": change.right.strip("\n"),
+            "reported": f"{caught.place}{sufferer}",
         }
     )
 

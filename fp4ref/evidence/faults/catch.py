@@ -98,7 +98,7 @@ def operands(shape: tuple[int, int, int]) -> tuple[BlockScaled, BlockScaled]:
 
 def run_twin(each: Fault, backend: FormName, schedule: str | int = "eager") -> Catch:
     """Run the same code without the mistake."""
-    return _outcome(each, backend, schedule, wrong=False)
+    return _caught(each, backend, schedule, wrong=False)
 
 
 def run_fault(each: Fault, backend: FormName, schedule: str | int = "eager") -> Catch:
@@ -110,10 +110,10 @@ def run_fault(each: Fault, backend: FormName, schedule: str | int = "eager") -> 
         It has no such form, or NVRTC is not installed.
     """
     each.form(backend)
-    return _outcome(each, backend, schedule, wrong=True)
+    return _caught(each, backend, schedule, wrong=True)
 
 
-def _outcome(
+def _caught(
     each: Fault, backend: FormName, schedule: str | int, *, wrong: bool
 ) -> Catch:
     try:
@@ -166,14 +166,13 @@ def _run_gemm(
             else changed_kernel(change, config)
         )
     a, b = operands(each.shape)
-    bias = c = None
+    bias = None
     if config.epilogue.bias:
         bias = np.linspace(1, 2, each.shape[1], dtype=np.float32)
-    if config.epilogue.c_format:
-        c = np.ones(each.shape[:2], np.float32)
     with changed:
         return run(
-            *(a, b, c),
+            a,
+            b,
             bias=bias,
             config=config,
             backend=backend,
@@ -188,7 +187,7 @@ def _clean(each: Fault, backend: FormName) -> Run:
     return _clean_run(each.shape, config, each.sms, backend)
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=32)
 def _clean_run(
     shape: tuple[int, int, int],
     config: tuple[tuple[str, object], ...],
@@ -201,24 +200,20 @@ def _clean_run(
     return _run_gemm(like, backend, "eager", wrong=False)
 
 
-def disagreement(each: Fault, backend: FormName, outcome: Catch) -> str:
-    """Say how an outcome is not what the row promises; empty if it is."""
-    form = each.form(backend)
-    caught, report = form.caught, outcome.report()
-    if caught.by == "rule":
-        found = type(outcome.fault).__name__ if outcome.fault else "no fault"
-    elif caught.by == "compare":
-        found = str(outcome.difference.key) if outcome.difference else "no difference"
-        if outcome.fault:
-            found = type(outcome.fault).__name__
+def disagreement(each: Fault, backend: FormName, found: Catch) -> str:
+    """Say how a catch is not what the row promises; empty if it is."""
+    form, report = each.form(backend), found.report()
+    caught = form.caught
+    if found.fault:
+        what = type(found.fault).__name__
+    elif caught.by == "advisory":
+        what = next(iter(found.advisories or {}), "no advisory")
     else:
-        found = next(iter(outcome.advisories or {}), "no advisory")
-    if found != caught.what:
-        return f"{found} instead of {caught.what}: {report}"
+        what = str(found.difference.key) if found.difference else "nothing"
+    if what != caught.what:
+        return f"{what} instead of {caught.what}: {report}"
     if caught.says not in report:
         return f"{caught.says!r} is not in: {report}"
-    if caught.by == "advisory":
-        return ""
-    if form.place not in outcome.places:
-        return f"at {outcome.places} instead of {form.place}: {report}"
+    if caught.by != "advisory" and form.place not in found.places:
+        return f"at {found.places} instead of {form.place}: {report}"
     return ""
