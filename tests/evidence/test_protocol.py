@@ -224,6 +224,21 @@ def test_a_commit_before_the_mmas_is_found(monkeypatch: pytest.MonkeyPatch) -> N
     assert "TMEM D 0" in finding.what
 
 
+def test_a_tail_that_is_left_out_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Under ``eager`` the last commits have landed when the load warp ends."""
+    monkeypatch.setattr("fp4ref.gemm.cleanup.load_tail", _nothing)
+    a, b = quantized(128, 64, 1024)
+    config = fp4ref.GemmConfig.nvfp4(tile_n=64, stages=2)
+    finding = fp4ref.certify(fp4ref.run(a, b, config=config)).findings[0]
+    assert finding.failure == "exit"
+    assert "tcgen05.commit" in finding.other
+    assert "mma_warp.py" in finding.other_source
+
+
+def _nothing(*_: object) -> Iterator[None]:
+    yield from ()
+
+
 def test_a_run_that_ended_in_a_fault_is_never_clean(monkeypatch) -> None:
     monkeypatch.setattr(mma_warp, "release_stage", lambda warp, stage: None)
     a, b = quantized(128, 64, 2048)

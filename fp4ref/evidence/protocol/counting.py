@@ -54,7 +54,7 @@ def broken(program: Program, first: Reference | None = None) -> list[Finding]:
         steps = [n for n in first.order if needed >> n & 1 and n != last]
         steps += [last] if last >= 0 else []
         shown.append((len(steps), finding, steps))
-    shown.sort(key=lambda each: (each[1].failure == "race", each[0]))
+    shown.sort(key=lambda each: (each[1].failure in ("race", "exit"), each[0]))
     return [f.with_witness(replay(program, first, s, f)) for _, f, s in shown]
 
 
