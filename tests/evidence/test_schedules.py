@@ -22,6 +22,8 @@ from fp4ref.evidence.protocol import (
     search,
     search_rings,
 )
+from fp4ref.evidence.protocol.counting import shows, witnesses
+from fp4ref.evidence.protocol.order import reference
 from fp4ref.evidence.protocol.projection import rings
 from fp4ref.trace import Trace
 
@@ -236,6 +238,18 @@ def test_the_witness_is_as_short_as_any(rotating_seed: int) -> None:
             assert len(found.finding.witness) <= len(full.path) + nobody, seed
             compared += 1
     assert compared > 20
+
+
+def test_every_witness_of_the_certificate_can_be_executed(rotating_seed: int) -> None:
+    shown = 0
+    for seed in range(rotating_seed, rotating_seed + 200):
+        program = random_pipeline(seed)
+        first = reference(program)
+        for finding, steps in witnesses(program, first):
+            found = shows(program, first, steps)
+            assert found is not None, (seed, finding)
+            shown += 1
+    assert shown > 100
 
 
 # Rings
