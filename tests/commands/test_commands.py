@@ -211,3 +211,23 @@ def test_the_command_line_needs_nothing_that_only_unix_has() -> None:
         "import fp4ref.commands, fp4ref.cutlass, fp4ref.device.compile"
     )
     subprocess.run([sys.executable, "-W", "error", "-c", code], check=True)
+
+
+def test_certify_proves_a_trace_and_searches_a_ring(cli) -> None:
+    assert cli(*SMALL).exit_code == 0
+    result = cli("certify", "walk.fp4trace.npz", "--ring", "mainloop")
+    assert result.exit_code == 0
+    assert result.stdout.startswith("certified: no deadlock, no overrun")
+    assert "mainloop: clean." in result.stdout
+    found = json.loads(
+        cli("certify", "walk.fp4trace.npz", "--explore", "--json").stdout
+    )
+    assert found["verdict"] == "clean"
+    assert all(each["interleavings"] > 0 for each in found["explored"])
+
+
+def test_certify_of_a_trace_without_barriers_is_a_sentence(cli) -> None:
+    Trace().save("empty")
+    result = cli("certify", "empty.fp4trace.npz")
+    assert result.exit_code == 2
+    assert "no mbarrier events" in result.stderr

@@ -1,7 +1,8 @@
 """protocol: whether a run's barriers are right in every schedule, not only its own.
 
 `certify` proves it by counting, `explore` by looking at every schedule. A run becomes a
-`Program`: the steps that warps and asynchronous operations do to barriers and buffers.
+`Program`: the steps that warps and asynchronous operations do to barriers and buffers
+of one CTA. Fences, proxies and scopes are no part of it, nor is global memory.
 """
 
 from fp4ref.evidence.protocol.certificate import Certificate, certify, certify_program

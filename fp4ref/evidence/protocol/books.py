@@ -115,6 +115,9 @@ def premature(program: Program, number: int, seen: int) -> Finding:
 def race(program: Program, number: int, missing: int) -> Finding:
     """An access before another that conflicts and came first in the reference."""
     step, first = program.steps[number], program.steps[missing]
+    if step.operation == "exit":
+        landed = f"the CTA exits before {first.actor} has landed; nobody waits for it"
+        return _blame(program, number, Finding("exit", landed), missing)
     cells = [
         program.cells[c]
         for c in (*step.writes, *step.reads)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from fp4ref.evidence.protocol.program import EXIT
 from fp4ref.trace import Event, Range
 from fp4ref.trace.recorded_plan import RecordedPlan
 
@@ -59,19 +60,24 @@ class Cells:
                     return place + (f" lane {lane}" if lane else "")
         return f"{where.space} {where.start:#x}, {where.size} bytes"
 
+    def exit(self) -> int:
+        """Add the cell that ends with the CTA, and return its number."""
+        where = Range("cta", 0, 0)
+        return self.add(where, EXIT, True, EXIT)
+
     def note(self, event: Event) -> None:
         """Note what an event touches."""
         who = event.agent if event.kind != "land" else f"landing {event.issued}"
-        for where in _in_sm(event, event.reads):
+        for where in _of_sm(event, event.reads):
             self.add(where, who, False)
-        for where in _in_sm(event, event.writes):
+        for where in _of_sm(event, event.writes):
             self.add(where, who, True)
         for where in allocation(event):
             self.add(where, who, True, "the allocated TMEM")
 
     def touched(self, event: Event, ranges: Iterable[Range]) -> tuple[int, ...]:
         """Return the cells of some ranges of an event that another actor touches."""
-        numbers = (self.number[where] for where in _in_sm(event, ranges))
+        numbers = (self.number[where] for where in _of_sm(event, ranges))
         return tuple(number for number in numbers if number in self.shared)
 
     def overlaps(self) -> dict[int, tuple[int, ...]]:
@@ -116,7 +122,13 @@ def allocation(event: Event) -> list[Range]:
     return [Range(f"tmem{event.sm}", start, columns * TMEM_CELL, LANES, TMEM_ROW)]
 
 
-def _in_sm(event: Event, ranges: Iterable[Range]) -> list[Range]:
+def in_sm(event: Event) -> bool:
+    """Whether an event touches the SM, and not global memory only."""
+    ranges = (*event.reads, *event.writes)
+    return bool(event.barrier) or any(where.space != "gmem" for where in ranges)
+
+
+def _of_sm(event: Event, ranges: Iterable[Range]) -> list[Range]:
     """Return ranges of the SM, without the words of mbarriers that an event counts on.
 
     Neighbouring runs, such as what the lanes of one warp touch, are one.

@@ -15,6 +15,8 @@ from fp4ref.execution.runs import Run
 from fp4ref.trace import Trace
 
 NO_TRACE = "this run has no trace; call run(..., trace=True)"
+WITNESSES = 8
+"""Findings that have their witness in JSON."""
 SCOPE = (
     "It holds for every order of warps, landings and peeks, with the tiles that each "
     "CTA of this run had."
@@ -98,7 +100,7 @@ class Certificate:
                     "phases": cta.phases,
                     "waits": cta.waits,
                     "incomplete": list(cta.incomplete),
-                    "findings": [finding.to_dict() for finding in cta.findings],
+                    "findings": _dicts(cta.findings),
                 }
                 for cta in self.ctas
             ],
@@ -112,6 +114,14 @@ class Certificate:
         }
         lines = [words[self.verdict], *map(str, self.ctas)]
         return "\n".join(lines + ([SCOPE] if self.ok else []))
+
+
+def _dicts(findings: tuple[Finding, ...]) -> list[dict[str, Any]]:
+    """Return findings for JSON; of many only the first have their witness."""
+    return [
+        (finding if i < WITNESSES else finding.with_witness(())).to_dict()
+        for i, finding in enumerate(findings)
+    ]
 
 
 def certify(run: Run | Trace) -> Certificate:

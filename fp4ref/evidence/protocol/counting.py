@@ -47,30 +47,31 @@ def broken(program: Program, first: Reference | None = None) -> list[Finding]:
         A phase has too many steps that expect and complete bytes in any order.
     """
     first = first or reference(program)
-    order = Order.of(program, first)
-    pairs = list(_stuck(order) if first.finding else _breaks(order))
-    shown = []
-    for finding, needed, last in pairs:
+    found = []
+    for finding, steps in witnesses(program, first):
+        lines = [program.describe(number) for number in steps]
+        lines += ["nobody can go on"] if finding.failure == "deadlock" else []
+        found.append(finding.with_witness(tuple(lines)))
+    return found
+
+
+def witnesses(program: Program, first: Reference) -> list[tuple[Finding, list[int]]]:
+    """Return each failure with the steps of a schedule that shows it.
+
+    They are the steps that must come first, and no other: no schedule shows that
+    failure sooner.
+    """
+    order, found = Order.of(program, first), []
+    for finding, needed, last in _stuck(order) if first.finding else _breaks(order):
         steps = [n for n in first.order if needed >> n & 1 and n != last]
-        steps += [last] if last >= 0 else []
-        shown.append((len(steps), finding, steps))
-    shown.sort(key=lambda each: (each[1].failure == "race", each[0]))
-    return [f.with_witness(replay(program, first, s, f)) for _, f, s in shown]
-
-
-def replay(
-    program: Program, first: Reference, steps: list[int], finding: Finding
-) -> tuple[str, ...]:
-    """Return the lines of a schedule, after having run it."""
-    lines = [program.describe(number) for number in steps]
-    if finding.failure == "deadlock":
-        lines.append("nobody can go on")
-    return tuple(lines)
+        found.append((finding, [*steps, last] if last >= 0 else steps))
+    found.sort(key=lambda each: (each[0].failure in ("race", "exit"), len(each[1])))
+    return found
 
 
 def shows(program: Program, first: Reference, steps: list[int]) -> Finding | None:
-    """Execute steps in their order; return what is wrong, if anything is."""
-    run = Execution(program, None if first.finding else first)
+    """Execute steps in their order; return what goes wrong at the last one."""
+    run = Execution(program, first)
     for number in steps:
         actor = program.actor_of[number]
         if run.next_step(actor) != number:

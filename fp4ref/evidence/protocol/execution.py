@@ -9,6 +9,7 @@ faulty, because then two schedules give different results.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from heapq import heapify, heappop, heappush
 
 from fp4ref.evidence.protocol.bits import first_step
 from fp4ref.evidence.protocol.books import (
@@ -214,6 +215,9 @@ class Execution:
     def greedy(self, without: int = -1) -> Finding | None:
         """Go on until all are at their end or blocked; peeks say no.
 
+        Of the steps that may come, the one of lowest number comes: what was recorded
+        first. A blocked actor is woken by what it waits for.
+
         Parameters
         ----------
         without
@@ -224,14 +228,29 @@ class Execution:
         Finding or None
             What went wrong, at the last step of `trail`.
         """
-        moved = True
-        while moved:
-            moved = False
-            for actor in range(len(self.position)):
-                while (number := self.next_step(actor)) >= 0 and number != without:
-                    moved = True
-                    if finding := self.execute(actor):
-                        return finding
+        program = self.program
+        heap = [(number, program.actor_of[number]) for number in self.unfinished()]
+        heapify(heap)
+        parked: dict[tuple[str, int], list[tuple[int, int]]] = {}
+        while heap:
+            number, actor = heappop(heap)
+            step = program.steps[number]
+            late = [each for each in step.after if not self.done >> each & 1]
+            if late:
+                parked.setdefault(("step", late[0]), []).append((number, actor))
+            elif step.kind == "wait" and not self.passes(step):
+                parked.setdefault(("phase", step.barrier), []).append((number, actor))
+            elif number != without:
+                if finding := self.execute(actor):
+                    return finding
+                woken = parked.pop(("step", number), [])
+                if step.kind == "count":
+                    woken += parked.pop(("phase", step.barrier), [])
+                steps, at = program.actors[actor], self.position[actor]
+                if at < len(steps):
+                    woken.append((steps[at], actor))
+                for each in woken:
+                    heappush(heap, each)
         return None
 
     @property

@@ -12,11 +12,16 @@ Failure = Literal[
     "stale count",
     "overrun",
     "race",
+    "exit",
     "bytes",
     "deadlock",
 ]
 Verdict = Literal["error", "incomplete", "clean"]
 
+NON_CONFLUENT: frozenset[Failure] = frozenset(
+    ("early phase", "premature pass", "stale count", "race")
+)
+"""Failures in which two schedules do different things and both may end."""
 SHOWN = 40
 """Steps of a witness that are printed, its last ones; JSON has all of them."""
 
@@ -50,6 +55,11 @@ RULES: dict[Failure, tuple[str, str]] = {
         "two accesses of the same bytes, one of them a write, are ordered by a barrier "
         "or another completion mechanism [PTX: memory consistency model]",
         "wait for the barrier that the first of them completes",
+    ),
+    "exit": (
+        "what lands in shared memory or TMEM, or reads it, does so before the CTA "
+        "exits [PTX: memory consistency model]",
+        "let a warp wait for it at the end: for its barrier, or its group",
     ),
     "bytes": (
         "the tx-count of a phase returns to 0 [PTX: mbarrier]",
@@ -105,13 +115,19 @@ class Finding:
         """What to do about it."""
         return RULES[self.failure][1]
 
+    @property
+    def confluent(self) -> bool:
+        """Whether all schedules that go on to their end give the same result."""
+        return self.failure not in NON_CONFLUENT
+
     def with_witness(self, lines: tuple[str, ...]) -> Finding:
         """Return the finding with its schedule."""
         return replace(self, witness=lines)
 
     def to_dict(self) -> dict[str, Any]:
         """Return every part, for JSON."""
-        return asdict(self) | {"rule": self.rule, "remedy": self.remedy}
+        derived = {"rule": self.rule, "remedy": self.remedy}
+        return asdict(self) | derived | {"confluent": self.confluent}
 
     def __str__(self) -> str:
         lines = [f"{self.failure}: {self.what}"]
@@ -124,6 +140,7 @@ class Finding:
             ("found", self.found),
             ("who", _at(self.who, self.source)),
             ("other", _at(self.other, self.other_source)),
+            ("result", "" if self.confluent else "differs between schedules"),
             ("rule", self.rule),
             ("remedy", self.remedy),
         ):

@@ -9,17 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from heapq import heapify, heappop, heappush
 
 from fp4ref.evidence.protocol.execution import Execution, Reference
-from fp4ref.evidence.protocol.finding import Finding
 from fp4ref.evidence.protocol.program import Program
 
 
 def reference(program: Program) -> Reference:
     """Run the first schedule: of the steps that may come, the one of lowest number."""
     run = Execution(program)
-    finding = _in_number_order(run) or run.end()
+    finding = run.greedy() or run.end()
     generation = [-2] * len(program.steps)
     counted: dict[tuple[int, int], int] = {}
     for number, phase in run.counted_in.items():
@@ -38,34 +36,6 @@ def reference(program: Program) -> Reference:
         run.completed,
         finding,
     )
-
-
-def _in_number_order(run: Execution) -> Finding | None:
-    """Go on to the end, and return what goes wrong; a blocked actor is woken."""
-    program = run.program
-    heap = [(steps[0], actor) for actor, steps in enumerate(program.actors)]
-    heapify(heap)
-    parked: dict[tuple[str, int], list[tuple[int, int]]] = {}
-    while heap:
-        number, actor = heappop(heap)
-        step = program.steps[number]
-        late = [earlier for earlier in step.after if not run.done >> earlier & 1]
-        if late:
-            parked.setdefault(("step", late[0]), []).append((number, actor))
-        elif step.kind == "wait" and not run.passes(step):
-            parked.setdefault(("phase", step.barrier), []).append((number, actor))
-        else:
-            if finding := run.execute(actor):
-                return finding
-            woken = parked.pop(("step", number), [])
-            if step.kind == "count":
-                woken += parked.pop(("phase", step.barrier), [])
-            steps, at = program.actors[actor], run.position[actor]
-            if at < len(steps):
-                woken.append((steps[at], actor))
-            for each in woken:
-                heappush(heap, each)
-    return None
 
 
 def _conflicts(program: Program, order: Iterable[int]) -> list[int]:

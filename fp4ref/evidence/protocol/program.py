@@ -16,6 +16,8 @@ from typing import Literal
 
 WORD = "the word of "
 """How the name of a barrier's own cell begins."""
+EXIT = "the CTA"
+"""Name of the cell that all asynchronous work in a CTA reads, and its exit writes."""
 MOST_NAMES = 4
 """Cells that a description names."""
 
@@ -182,6 +184,7 @@ class Program:
             names = [self.cells[c] for c in cells]
             if step.barrier >= 0:
                 names = [name for name in names if not name.startswith(WORD)]
+            names = [name for name in names if name != EXIT]
             if len(names) > MOST_NAMES:
                 names[MOST_NAMES:] = [f"and {len(names) - MOST_NAMES} more"]
             if names:

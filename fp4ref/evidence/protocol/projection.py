@@ -15,7 +15,7 @@ from dataclasses import replace
 from fp4ref.evidence.protocol.bits import mask_of, steps_of
 from fp4ref.evidence.protocol.execution import Reference
 from fp4ref.evidence.protocol.order import Order, completion, phase_of, reference
-from fp4ref.evidence.protocol.program import Program, Step
+from fp4ref.evidence.protocol.program import EXIT, Program, Step
 from fp4ref.evidence.protocol.schedules import MOST_STATES, Search, search
 
 REST = "other accesses"
@@ -141,6 +141,8 @@ def _cells(program: Program, ring: str) -> set[int]:
     for step in program.steps:
         if step.barrier >= 0:
             for cell in (*step.writes, *step.reads):
+                if program.cells[cell] == EXIT:
+                    continue
                 owner.setdefault(cell, program.barriers[step.barrier].ring)
     mine = {c for c in range(len(program.cells)) if owner.get(c, REST) == ring}
     return {touched for cell in mine for touched in program.touched(cell)}

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from fp4ref.errors import TraceError
-from fp4ref.evidence.protocol.cells import MBARRIER_NBYTES, Cells, allocation
+from fp4ref.evidence.protocol.cells import MBARRIER_NBYTES, Cells, allocation, in_sm
 from fp4ref.evidence.protocol.program import WORD, Barrier, Program, Step, ring_of
 from fp4ref.evidence.protocol.skipped_waits import PEEK, WAIT, places
 from fp4ref.trace import Dim3, Event, Range, Trace
@@ -39,8 +39,9 @@ def programs(trace: Trace) -> list[Program]:
     for event in trace.events:
         ctas.setdefault(event.cta, []).append(event)
     ordering = str(trace.meta.get("ordering", "ptx"))
+    whole = "fault" not in trace.meta
     return [
-        _Recording(events, Cells(plan, trace.base), ordering).program(cta)
+        _Recording(events, Cells(plan, trace.base), ordering, whole).program(cta)
         for cta, events in ctas.items()
     ]
 
@@ -80,8 +81,11 @@ class _Warp:
 class _Recording:
     """Builds the program of one CTA."""
 
-    def __init__(self, events: Sequence[Event], cells: Cells, ordering: str) -> None:
+    def __init__(
+        self, events: Sequence[Event], cells: Cells, ordering: str, whole: bool
+    ) -> None:
         self.events, self.cells, self.ordering = events, cells, ordering
+        self.whole = whole
         self.barriers: list[Barrier] = []
         self.at: dict[tuple[str, int], int] = {}
         self.words: dict[int, int] = {}
@@ -99,6 +103,7 @@ class _Recording:
             elif event.agent.startswith("warp"):
                 warps.add(event.agent)
         self.threads = WARP_THREADS * len(warps)
+        self.ends = cells.exit()
 
     def program(self, cta: Dim3) -> Program:
         """Return the steps that some other actor can notice."""
@@ -118,6 +123,8 @@ class _Recording:
                 at = self.at.get((changed.space, changed.address))
                 if at is not None and changed.before[0] != changed.after[0]:
                     self.completed[at] += 1
+        if self.whole:
+            self._exit()
         return Program(
             tuple(self.barriers),
             tuple(self.cells.names),
@@ -125,6 +132,13 @@ class _Recording:
             overlaps,
             tuple(self.unmodelled),
             f"cta {cta}",
+        )
+
+    def _exit(self) -> None:
+        """End the CTA: what has not landed by then has nowhere to land."""
+        last = tuple(warp.last for warp in self.warps.values() if warp.last >= 0)
+        self.steps.append(
+            Step("exit", "exit", "access", writes=(self.ends,), after=last)
         )
 
     def _warp(self, event: Event) -> _Warp:
@@ -291,6 +305,8 @@ class _Recording:
             "reads": self.cells.touched(change, change.reads),
             "writes": self.cells.touched(change, change.writes),
         }
+        if actor != event.agent and in_sm(change):
+            touched["reads"] += (self.ends,)
         found = []
         for changed in change.barrier:
             at = self.at.get((changed.space, changed.address))
