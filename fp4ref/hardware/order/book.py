@@ -347,10 +347,10 @@ class Book:
         at = [first.source or self.clock.locate(first.step)]
         # The event of the second access is still open.
         at.append(second.source or second.actor.source())
-        scale = self.shadow(memory).scale
-        runs = _runs(np.unique(addresses), scale)
 
         def words() -> Race:
+            scale = self.shadow(memory).scale
+            runs = _runs(np.unique(addresses), scale)
             return Race(
                 failure,
                 severity,
