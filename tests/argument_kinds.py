@@ -12,6 +12,7 @@ import numpy as np
 
 import fp4ref
 from fp4ref import layout, numerics, oracle, viz
+from fp4ref.gemm.config import FIELDS
 from fp4ref.layout import Layout, SwizzledScales, SwizzleMode
 from fp4ref.numerics import ElementFormat, ScaleFormat, decode_a, decode_b
 
@@ -271,9 +272,16 @@ def functions_of_fp4ref() -> Iterator[Public]:
     yield from functions_that_make_operands()
     yield Public(
         planned,
-        {"tile_n": 128, "norm_constant": 1.0, "beta": 0.0},
         {
-            **dict.fromkeys(("tile_n", "stages", "c_stages", "d_stages"), "whole"),
+            "tile_m": 128,
+            "tile_n": 128,
+            "tile_k": 256,
+            "norm_constant": 1.0,
+            "beta": 0.0,
+        },
+        {
+            **dict.fromkeys(("tile_m", "tile_n", "tile_k"), "whole"),
+            **dict.fromkeys(("stages", "c_stages", "d_stages"), "whole"),
             **dict.fromkeys(("accumulator_stages", "clc_stages"), "whole"),
             **dict.fromkeys(("norm_constant", "beta"), "number"),
             **dict.fromkeys(("d_format", "sfd_format", "c_format"), "choice"),
@@ -289,7 +297,9 @@ def planned(**asked: Any) -> fp4ref.Plan:
     return fp4ref.plan(fp4ref.GemmConfig.nvfp4(**asked))
 
 
-planned.__signature__ = inspect.signature(fp4ref.GemmConfig)  # type: ignore[attr-defined]
+planned.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+    inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY) for name in FIELDS
+)
 
 
 def functions_that_multiply() -> Iterator[Public]:

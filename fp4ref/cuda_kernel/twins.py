@@ -1,6 +1,6 @@
 """twins: the CUDA text that says what a function of the emulator says.
 
-Names agree: ``gemm.multiply.scale_copies:ScaleCopies.copy`` is ``copy_scales`` in
+Names agree: ``gemm.mma_warp:multiply_k_tile`` is ``multiply_k_tile`` in
 ``kernel/gemm/mma_warp.cuh``, and ``hardware.tcgen05:mma`` is ``tcgen05_mma`` in
 ``kernel/hardware/tcgen05.cuh``. A room may have one header: ``gemm.plan`` is
 ``kernel/gemm/plan.cuh``. What has no twin of its name is in one table,

@@ -16,8 +16,8 @@ import numpy as np
 
 from fp4ref.arguments import require_instance
 from fp4ref.errors import InputError
-from fp4ref.evidence.element import element_at, scale_in_atom, sf_vec_size
 from fp4ref.evidence.hardware_events import HardwareEvent, Key, hardware_events
+from fp4ref.evidence.matrix_element import element_at, scale_in_atom, sf_vec_size
 from fp4ref.execution.runs import Run
 from fp4ref.layout.scale_factors import ATOM_COLS, ATOM_NBYTES, ATOM_ROWS
 from fp4ref.trace import Event, Range, RecordedPlan, Trace

@@ -234,7 +234,7 @@ def show(
         The frame is of another kind.
     """
     _require(frame(id), FrameKind.CONSTRUCTED, FrameKind.COND)
-    from fp4ref.frames.values import values_of
+    from fp4ref.frames.warp_frames import values_of
 
     return values_of(id, config, m, n, k)
 

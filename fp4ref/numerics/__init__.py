@@ -9,6 +9,7 @@ Nothing here imports Numba before the first product.
 
 from fp4ref.numerics.activation import gelu, relu, silu
 from fp4ref.numerics.arithmetic import add_f32, div_f32, fma_f32, mul_f32
+from fp4ref.numerics.decoded_operands import Operand, decode_a, decode_b
 from fp4ref.numerics.dot import (
     matmul_block_scaled,
     mma_block_scaled,
@@ -28,7 +29,6 @@ from fp4ref.numerics.formats import (
     pack_e2m1,
     unpack_e2m1,
 )
-from fp4ref.numerics.operands import Operand, decode_a, decode_b
 from fp4ref.numerics.quantize import (
     amax_global_scale,
     dequantize_blocks,

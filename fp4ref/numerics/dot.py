@@ -20,9 +20,9 @@ import numpy.typing as npt
 
 from fp4ref.arguments import require_array, require_instance
 from fp4ref.errors import InputError
+from fp4ref.numerics.decoded_operands import K_STEP, Operand, decode_a, decode_b
 from fp4ref.numerics.elements import ScaleFormat
 from fp4ref.numerics.formats import F32, require_float32
-from fp4ref.numerics.operands import K_STEP, Operand, decode_a, decode_b
 
 # Above this many multiplications the rows are shared out to threads; waking them
 # costs more than one instruction of 128 x 128 x 64 takes.

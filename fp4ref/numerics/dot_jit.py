@@ -25,8 +25,8 @@ from typing import Final
 import numpy as np
 from numba import njit, prange
 
+from fp4ref.numerics.decoded_operands import GROUP, Operand
 from fp4ref.numerics.formats import I64, U32
-from fp4ref.numerics.operands import GROUP, Operand
 
 GROUPS: Final = 4  # of one K=64 instruction
 FRACTION_BITS: Final = 35  # kept below the largest exponent

@@ -20,9 +20,9 @@ import numpy.typing as npt
 
 from fp4ref.arguments import require_array, require_instance
 from fp4ref.errors import InputError
+from fp4ref.numerics.decoded_operands import decode_terms
 from fp4ref.numerics.elements import ElementFormat
 from fp4ref.numerics.formats import F32, require_float32
-from fp4ref.numerics.operands import decode_terms
 
 _SERIAL_LIMIT: Final = 1 << 22
 

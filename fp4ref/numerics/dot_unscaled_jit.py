@@ -20,9 +20,9 @@ from typing import Final
 import numpy as np
 from numba import njit, prange
 
+from fp4ref.numerics.decoded_operands import INFINITE, Terms
 from fp4ref.numerics.dot_jit import INF, NAN, round_toward_zero, truncate_shift
 from fp4ref.numerics.formats import I64, U32
-from fp4ref.numerics.operands import INFINITE, Terms
 
 FRACTION_BITS: Final = 25  # kept below the largest exponent
 E_ZERO: Final = -133  # the exponent with which a zero term takes part

@@ -1,9 +1,10 @@
 """walk: the main job. Real tensors, quantised, through the kernel, every bit checked.
 
-`problem` has the matrices, `numbers` the run, `outcome` and `counts` what it gave, and
+`inputs` has the matrices, `numbers` the run, `outcome` and `counts` what it gave, and
 `report` and `picture` draw it.
 """
 
+from fp4ref.walk.inputs import NonFinite, Problem, load_problem, random_problem
 from fp4ref.walk.numbers import (
     DEFAULT_SCHEDULE,
     Walk,
@@ -11,7 +12,6 @@ from fp4ref.walk.numbers import (
     walk,
 )
 from fp4ref.walk.outcome import KernelReport, WalkReport
-from fp4ref.walk.problem import NonFinite, Problem, load_problem, random_problem
 
 __all__ = [
     "DEFAULT_SCHEDULE",

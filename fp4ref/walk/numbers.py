@@ -34,8 +34,8 @@ from fp4ref.tensors.product import matmul
 from fp4ref.tensors.quantize import quantize
 from fp4ref.trace import RecordedPlan, Trace
 from fp4ref.walk.counts import machine_counts
+from fp4ref.walk.inputs import NonFinite, Problem, check_k
 from fp4ref.walk.outcome import KernelReport, WalkReport
-from fp4ref.walk.problem import NonFinite, Problem, check_k
 
 F32 = NDArray[np.float32]
 DEFAULT_SCHEDULE = 0

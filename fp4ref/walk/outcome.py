@@ -8,7 +8,7 @@ from typing import Any
 
 from fp4ref.evidence.comparison import Comparison
 from fp4ref.evidence.side_by_side import Pair
-from fp4ref.walk.problem import NonFinite
+from fp4ref.walk.inputs import NonFinite
 
 
 @dataclass(frozen=True)

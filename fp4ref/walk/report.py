@@ -14,9 +14,9 @@ from rich.table import Table
 from rich.text import Text
 
 from fp4ref.trace import Trace
+from fp4ref.walk.inputs import NonFinite
 from fp4ref.walk.outcome import WalkReport
 from fp4ref.walk.picture import draw, timeline
-from fp4ref.walk.problem import NonFinite
 
 PICTURE_COLUMNS = 100
 """Width of the report as a picture, in characters."""

@@ -153,8 +153,8 @@ def test_frames_lists_and_explains(cli) -> None:
 
 def test_a_frame_shows_both_sides_of_its_code(cli) -> None:
     shown = cli("frames", "6.6.4", "--code").stdout
-    assert "def copy_scales" in shown
-    assert "kernel/gemm/mma_warp.cuh" in shown
+    assert "def copy(" in shown
+    assert "kernel/gemm/multiply/scale_copies.cuh" in shown
     assert "tcgen05_cp(" in shown
 
 

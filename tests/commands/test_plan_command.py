@@ -41,7 +41,7 @@ def test_json_has_the_same_values() -> None:
     ("words", "said"),
     [
         (["tile_n=96", "d_stages=0"], ["tile_n=96", "d_stages=0"]),
-        (["tile_m=64"], ["'tile_m=64': write name=value; names are"]),
+        (["tile=64"], ["'tile=64': write name=value; names are"]),
         (["stages"], ["'stages': write name=value"]),
         (["alpha=2"], ["'alpha=2': alpha is an argument of the launch"]),
         (["beta=1e400"], ["beta=inf: a number that is finite"]),

@@ -285,7 +285,7 @@ def test_the_difference_names_step_and_source(base: fp4ref.Run) -> None:
     a, _ = changed(wide_pair(0, M, N, K)[0], code=(0, 0))
     found, d = first(base, run(a=a))
     assert d.events[0].source in found.report()
-    assert "producer_warp.py" in found.report()
+    assert "tma_loader.py" in found.report()
     assert f"step {d.events[0].step}" in found.report()
 
 

@@ -32,9 +32,9 @@ def test_both_statements_are_shown(pairs: list[Pair]) -> None:
     mma = next(pair for pair in pairs if pair.key.tensor == "accumulator")
     assert mma.python is not None
     assert mma.cuda is not None
-    assert mma.python.place.startswith("fp4ref/gemm/mma_warp.py:")
+    assert mma.python.place.startswith("fp4ref/gemm/multiply/one_sm.py:")
     assert "tcgen05.mma(" in mma.python.text
-    assert mma.cuda.place.startswith("mma_warp.cuh:")
+    assert mma.cuda.place.startswith("one_sm.cuh:")
     assert "tcgen05_mma(" in mma.cuda.text
     text = str(mma)
     assert text.startswith("frame 6.6.10: accumulator at m 0, n 0, k 0, K-block 0")

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from enum import Enum
-from functools import cache
+from functools import cache, reduce
 from importlib import import_module
 from pathlib import Path
 from types import FunctionType
@@ -129,15 +129,23 @@ def _bindings(module: str, name: str) -> list[tuple[Any, str]]:
     return found
 
 
+def _with(value: Any, fields: list[str], other: Any) -> Any:
+    """Replace a field of a field of `value`."""
+    if not fields:
+        return other
+    first, *rest = fields
+    return replace(value, **{first: _with(getattr(value, first), rest, other)})
+
+
 def _constants(
     module: str, path: list[str], known: list[Any] | None
 ) -> Iterator[Change]:
     name, *fields = path
     value = getattr(import_module(module), name)
-    inner = getattr(value, fields[0]) if fields else value
+    inner = reduce(getattr, fields, value)
     for other in known or other_values(inner):
         try:
-            new = replace(value, **{fields[0]: other}) if fields else other
+            new = _with(value, fields, other)
         except Exception:  # the configuration refuses it
             continue
         yield _patched(*((owner, as_, new) for owner, as_ in _bindings(module, name)))

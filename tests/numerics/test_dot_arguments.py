@@ -11,8 +11,8 @@ from assert_bits import assert_bits_equal
 from dot_operands import LEGAL, UE4M3, random_operands
 
 from fp4ref.errors import InputError
+from fp4ref.numerics.decoded_operands import decode_a, decode_b
 from fp4ref.numerics.dot import matmul_block_scaled, mma_block_scaled, mma_decoded
-from fp4ref.numerics.operands import decode_a, decode_b
 
 
 @pytest.mark.parametrize(("scale_format", "vec_size"), LEGAL)

@@ -13,9 +13,9 @@ import pytest
 from assert_bits import assert_bits_equal, from_bits
 
 from fp4ref.errors import InputError
+from fp4ref.numerics.decoded_operands import decode_terms
 from fp4ref.numerics.dot_unscaled import matmul_unscaled
 from fp4ref.numerics.elements import ElementFormat
-from fp4ref.numerics.operands import decode_terms
 
 DATA = Path(__file__).parent.parent / "data"
 NAN, INF, MINUS_INF = 0x7FFFFFFF, 0x7F800000, 0xFF800000

@@ -77,7 +77,7 @@ def test_the_plan_has_no_sentences() -> None:
     assert not [
         w for w in p.why.values() if len(w.sentence) > 20 and w.sentence in text
     ]
-    assert len(text) < 4096
+    assert len(text) < 4608
 
 
 @pytest.fixture(scope="module")

@@ -170,7 +170,7 @@ def test_statements_of_many_lines_are_joined() -> None:
 @pytest.mark.parametrize(
     ("name", "line_with", "text"),
     [
-        ("mma_warp.cuh", "descriptors.a[k_block], descriptors.b", "for (u32 k_block"),
+        ("mma_warp.cuh", "k_tile > 0 || k_block > 0);", "for (u32 k_block"),
         ("epilogue_warp.cuh", "smem_ld(storage.tmem_pointer()),", "Epilogue e = {"),
         ("mma_warp.cuh", "if (k_tile + 1 < k_tiles)", "if (k_tile + 1 < k_tiles) mma."),
     ],

@@ -19,7 +19,7 @@ from fp4ref.tensors.product import matmul
 from fp4ref.tensors.quantize import quantize
 from fp4ref.walk import make_config, walk
 from fp4ref.walk import report as walk_report
-from fp4ref.walk.problem import Problem, load_problem
+from fp4ref.walk.inputs import Problem, load_problem
 
 
 def matrix(rows: int = 5, k: int = 64) -> np.ndarray:

@@ -32,14 +32,17 @@ class TmaLoader:
 
     def load(self, stage: Stage, work: WorkTile, k_tile: int) -> None:
         """Start the copies of one k-tile. Frames 5.4.4 to 5.4.7."""
-        warp, params, tile_n = self.warp, self.storage.params, self.storage.plan.tile_n
-        copies = (
-            ("5.4.4", "a", params.a, a_coords(work, k_tile)),  # (256, 128, 1) of K, M
-            ("5.4.5", "b", params.b, b_coords(work, k_tile, tile_n)),  # of K, N
-            ("5.4.6", "sfa", params.sfa, sfa_coords(work, k_tile)),  # (256, 4, 1, 1)
-            ("5.4.7", "sfb", params.sfb, sfb_coords(work, k_tile, tile_n)),
-        )
-        for label, name, tensor_map, coords in copies:
-            with warp.frame(label):
-                address = self.storage.address(name, stage.index)
-                tma.load(warp, tensor_map, coords, address, stage.full)
+        warp, storage, params = self.warp, self.storage, self.storage.params
+        i, tile_n = stage.index, storage.plan.tile_n
+        with warp.frame("5.4.4"):  # 128 x 256 elements
+            at = a_coords(work, k_tile)
+            tma.load(warp, params.a, at, storage.address("a", i), stage.full)
+        with warp.frame("5.4.5"):  # tile_n x 256 elements
+            at = b_coords(work, k_tile, tile_n)
+            tma.load(warp, params.b, at, storage.address("b", i), stage.full)
+        with warp.frame("5.4.6"):  # 128 x 16 scales
+            at = sfa_coords(work, k_tile)
+            tma.load(warp, params.sfa, at, storage.address("sfa", i), stage.full)
+        with warp.frame("5.4.7"):  # 128 x 16 scales
+            at = sfb_coords(work, k_tile, tile_n)
+            tma.load(warp, params.sfb, at, storage.address("sfb", i), stage.full)

@@ -41,12 +41,12 @@ class OneSm:
         The kernel has the descriptors of every stage in constant memory; here they are
         built where they are used.
         """
-        plan, address = self.storage.plan, self.storage.address
+        warp, plan, address = self.warp, self.storage.plan, self.storage.address
         shift = sfb_column_shift(plan.tile_n, work.n)
         labels = ["6.6.6", "6.6.9", "6.6.10", *(["6.6.12"] * (k_block > 0))]
-        with self.warp.frame(*labels):
+        with warp.frame(*labels):
             tcgen05.mma(
-                self.warp,
+                warp,
                 self.taddr + plan.tmem.accumulators[accumulator.index],
                 operand_descriptor(address("a", stage.index)) + k_block * K_BLOCK_STEP,
                 operand_descriptor(address("b", stage.index)) + k_block * K_BLOCK_STEP,
@@ -56,5 +56,5 @@ class OneSm:
                 accumulate,
             )
         if not accumulate:
-            with self.warp.frame("6.6.11"):
-                self.warp.note("accumulate", value="one", stage=accumulator.index)
+            with warp.frame("6.6.11"):
+                warp.note("accumulate", value="one", stage=accumulator.index)

@@ -20,7 +20,7 @@ from fuzz_files import archive, header_only, npy
 
 from fp4ref.commands import app
 from fp4ref.files import free_memory
-from fp4ref.walk.problem import load_problem
+from fp4ref.walk.inputs import load_problem
 
 GOOD = np.random.default_rng(3).standard_normal((4, 64)).astype(np.float32)
 SAVE = "save two float matrices, x (M, K) and w (N, K), with numpy.savez"

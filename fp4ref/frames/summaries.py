@@ -1,4 +1,4 @@
-"""Parts 5 to 8. counts: the summaries of the document, computed from a trace.
+"""Parts 5 to 8. summaries: the summaries of the document, computed from a trace.
 
 The document ends Parts 5 to 8 with totals, a timeline and performance figures. Counts
 and bytes are facts of a trace and are computed here. Cycles are not: a trace has an

@@ -1,4 +1,4 @@
-"""Parts 5 to 8. values: what the frames of the warps hold, as JSON values.
+"""Parts 5 to 8. warp_frames: what the frames of the warps hold, as JSON values.
 
 With `setup`, all constructed and conditional frames.
 """

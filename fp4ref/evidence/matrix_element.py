@@ -1,4 +1,4 @@
-"""element: the element of a matrix that a byte of a hardware event holds."""
+"""matrix_element: the element of a matrix that a byte of a hardware event holds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""problem: the two matrices of a walk, from a file or at random.
+"""inputs: the two matrices of a walk, from a file or at random.
 
 Whatever else a file holds is refused with what it is, the rule and the remedy.
 """

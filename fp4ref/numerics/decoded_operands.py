@@ -1,4 +1,4 @@
-"""operands: A and B of an MMA in integers, as its arithmetic takes them.
+"""decoded_operands: A and B of an MMA in integers, as its arithmetic takes them.
 
 `decode_a` and `decode_b` are for the block-scaled MMA, `decode_terms` for the others.
 """
