@@ -330,9 +330,9 @@ def functions_that_multiply() -> Iterator[Public]:
     more = {"backend": "emulator", "ordering": "ptx", "sms": 1, "tiles": [(0, 0)]}
     yield Public(
         fp4ref.run,
-        good | more | {"schedule": "late", "trace": False},
+        good | more | {"schedule": "late", "trace": False, "races": "off"},
         kinds
-        | dict.fromkeys(("backend", "ordering", "schedule"), "choice")
+        | dict.fromkeys(("backend", "ordering", "schedule", "races"), "choice")
         | {"sms": "whole", "tiles": "wholes", "trace": "flag"},
         optional | {"schedule": (-1, 0, 3, 10**30), "tiles": (None,)},
     )

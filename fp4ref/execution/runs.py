@@ -25,7 +25,7 @@ from fp4ref.execution.traced_machine import TracedMachine
 from fp4ref.gemm.config import GemmConfig
 from fp4ref.gemm.plan.json_values import json_values
 from fp4ref.gemm.problem import GemmProblem
-from fp4ref.hardware.machine import Machine
+from fp4ref.hardware.machine import Machine, Races
 from fp4ref.hardware.machine_state import Ordering
 from fp4ref.hardware.order.race import Findings, Race, Verdict
 from fp4ref.layout import unswizzle_scales
@@ -68,7 +68,7 @@ class Run:
         What the run relied on and PTX does not promise, and how often; most of it
         is a fault with ``ordering="ptx"``.
     findings
-        Accesses that nothing orders; None if the run was not traced.
+        Accesses that nothing orders; None if nothing looked for them.
     """
 
     d: NDArray[Any]
@@ -121,6 +121,7 @@ def run(
     sms: int = 2,
     tiles: Iterable[tuple[int, ...]] | None = None,
     trace: bool = True,
+    races: Races = "raise",
     progress: Progress | None = None,
 ) -> Run:
     """Compute D = activation(alpha * A @ B.T + bias + beta * C) on the emulated GPU.
@@ -153,6 +154,10 @@ def run(
         Only these (m, n) or (m, n, batch) tiles; all by default.
     trace
         Record every event.
+    races
+        What becomes of accesses that nothing orders, in a traced run: ``"raise"`` ends
+        it with a `RaceFault`, ``"collect"`` keeps them in `Run.races`, ``"off"`` does
+        not look.
 
     Raises
     ------
@@ -164,6 +169,7 @@ def run(
     require_choice(backend, "backend", tuple(BACKENDS))
     require_choice(ordering, "ordering", get_args(Ordering))
     require_choice(trace, "trace", (False, True))
+    require_choice(races, "races", get_args(Races))
     a, b = require_block_scaled(a, "a"), require_block_scaled(b, "b")
     config = GemmConfig() if config is None else config
     sms = require_integer(sms, "sms", 1)
@@ -174,7 +180,7 @@ def run(
     seed: object = schedule
     if isinstance(seed, np.integer):
         schedule = int(seed)
-    traced = TracedMachine(sms, schedule, ordering, trace)
+    traced = TracedMachine(sms, schedule, ordering, trace, races)
     if c is not None and c.dtype == ml_dtypes.bfloat16:
         c = c.view(np.uint16)
     problem = GemmProblem(traced.machine, a, b, c, bias, config, alpha)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fp4ref.hardware.machine import Machine
+from fp4ref.hardware.machine import Machine, Races
 from fp4ref.hardware.machine_state import Ordering
 from fp4ref.hardware.schedule import make_schedule
 from fp4ref.trace import Recorder, Trace
@@ -15,7 +15,7 @@ class TracedMachine:
 
     Parameters
     ----------
-    sms, schedule, ordering, trace
+    sms, schedule, ordering, trace, races
         As for `fp4ref.run`.
 
     Raises
@@ -25,10 +25,16 @@ class TracedMachine:
     """
 
     def __init__(
-        self, sms: int, schedule: str | int, ordering: Ordering, trace: bool
+        self,
+        sms: int,
+        schedule: str | int,
+        ordering: Ordering,
+        trace: bool,
+        races: Races = "raise",
     ) -> None:
         recorder = Recorder() if trace else None
-        self.machine = Machine(sms, make_schedule(schedule), ordering, recorder)
+        watch: Races = races if trace else "off"
+        self.machine = Machine(sms, make_schedule(schedule), ordering, recorder, watch)
 
     def record_anew(self) -> None:
         """Forget what was recorded: a recorder holds one launch."""

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from fp4ref.device.compile import compile_cuda, nvrtc_version
 from fp4ref.errors import Fp4refError
-from fp4ref.hardware.machine import Machine
+from fp4ref.hardware.machine import Machine, Races
 from fp4ref.hardware.machine_state import Ordering
 from fp4ref.hardware.schedule import make_schedule
 from fp4ref.ptx import Program, launch, parse
@@ -79,13 +79,14 @@ def run(
     smem_nbytes: int = 0,
     schedule: str | int = "eager",
     ordering: Ordering = "ptx",
+    races: Races = "off",
 ) -> tuple[NDArray[np.uint8], Machine]:
     """Run ``k(out, *arguments)``; return the bytes of `out`, and the machine.
 
     Arrays are put into global memory; an int is a ``u32``.
     """
     program = Program.of(parse(ptx_of(source)))
-    on = Machine(2, make_schedule(schedule), ordering)
+    on = Machine(2, make_schedule(schedule), ordering, races=races)
     out = on.gmem.allocate("out", out_nbytes)
     params = bytearray(program.param_nbytes)
     values: list[Any] = [struct.pack("<Q", out)]

@@ -9,6 +9,7 @@ import pytest
 from cuda_kernels import fault, needs_nvrtc, run
 
 from fp4ref.errors import (
+    Fp4refError,
     MbarrierFault,
     MissingProxyFence,
     ReadWhileInFlight,
@@ -16,11 +17,17 @@ from fp4ref.errors import (
     TmemAllocationFault,
     UninitialisedRead,
 )
-from fp4ref.gaps import GAPS
+from fp4ref.hardware.order.race import RaceFault
+from fp4ref.hardware.order.rules import Failure
 
 pytestmark = [pytest.mark.outside, needs_nvrtc]
 SCHEDULES: list[str | int] = ["eager", "late", 0, 1, 2, 3]
-WORDS = {gap.id: gap.what for gap in GAPS if not gap.refused}
+
+
+def failures_of(error: Fp4refError | None) -> set[Failure]:
+    """What the races of a fault lack."""
+    return {race.failure for race in getattr(error, "races", ())}
+
 
 INIT = """extern "C" __global__ void k(u32* out) {
   __shared__ u64 bar;
@@ -32,15 +39,18 @@ INIT = """extern "C" __global__ void k(u32* out) {
 }"""
 
 
-def test_b69a_a_barrier_used_beside_its_init_is_seen_in_some_schedules() -> None:
-    """The words of the row: other schedules run it."""
+def test_b69a_a_barrier_used_beside_its_init_is_seen() -> None:
+    """In every schedule by the order of accesses; without it, in some."""
     seen = {s: fault(INIT.replace("SYNC", ""), block=128, schedule=s) for s in range(8)}
     for name in ("eager", "late"):
         assert fault(INIT.replace("SYNC", ""), block=128, schedule=name) is None
-        assert name in WORDS["unseen-init"]
     assert any(isinstance(error, MbarrierFault) for error in seen.values())
     for s in SCHEDULES:
-        out, _ = run(INIT.replace("SYNC", "__syncthreads();"), block=128, schedule=s)
+        found = fault(INIT.replace("SYNC", ""), block=128, schedule=s, races="raise")
+        assert isinstance(found, RaceFault | MbarrierFault)
+        assert s != "eager" or failures_of(found) == {Failure.INIT}
+        ordered = INIT.replace("SYNC", "__syncthreads();")
+        out, _ = run(ordered, block=128, schedule=s, races="raise")
         assert (out.view(np.uint32) == 1).all()
 
 
@@ -84,6 +94,9 @@ DEALLOC = """extern "C" __global__ void k(u32* out) {
 
 def test_b69c_dealloc_without_a_barrier_before_it() -> None:
     bare = DEALLOC.replace("SYNC", "")
+    found = {s: fault(bare, block=128, schedule=s, races="raise") for s in SCHEDULES}
+    assert all(found.values())
+    assert failures_of(found["eager"])
     found = {s: fault(bare, block=128, schedule=s) for s in SCHEDULES}
     assert isinstance(found["eager"], TmemAllocationFault)
     assert isinstance(found["late"], ReadWhileInFlight)
@@ -113,11 +126,21 @@ TWICE = """extern "C" __global__ void k(u32* out) {
   if (warp == 1) out[threadIdx.x] = *shared;
   __syncthreads();
 }"""
+WEAK = """extern "C" __global__ void k(u32* out) {
+  __shared__ u32 word;
+  u32 warp = threadIdx.x / 32, at = SHARED(&word), v = 0;
+  #define SET(v) asm volatile("st.shared.u32 [%0], %1;" :: "r"(at), "r"(v) : "memory")
+  if (warp == 0) SET(1);
+  __syncthreads();
+  if (warp == 0) SET(2);
+  if (warp == 1) asm volatile("ld.shared.u32 %0, [%1];" : "=r"(v) : "r"(at) : "memory");
+  out[threadIdx.x] = v;
+  __syncthreads();
+}"""
 
 
-def test_b73_a_race_is_seen_only_where_the_reader_comes_first() -> None:
-    """The words of the row: not under eager, late and most seeds, never again."""
-    assert "never on a second use" in WORDS["unseen-race"]
+def test_b73_a_race_is_seen_in_every_schedule() -> None:
+    """Without the order of accesses: not under eager, late and most seeds."""
     bare = ADDRESS.replace("SYNC", "")
     for name in ("eager", "late"):
         assert fault(bare, block=64, schedule=name) is None
@@ -125,8 +148,15 @@ def test_b73_a_race_is_seen_only_where_the_reader_comes_first() -> None:
     assert any(isinstance(error, UninitialisedRead) for error in seeds)
     assert None in seeds
     for s in SCHEDULES:
+        found = fault(bare, block=64, schedule=s, races="raise")
+        assert isinstance(found, RaceFault | UninitialisedRead)
+        assert s != "eager" or failures_of(found) == {Failure.SYNC}
+        # A second use; volatile accesses are morally strong, and so no race.
+        found = fault(WEAK, block=64, schedule=s, races="raise")
+        assert isinstance(found, RaceFault)
+        assert fault(TWICE, block=64, schedule=s, races="raise") is None
         ordered = ADDRESS.replace("SYNC", "__syncthreads();")
-        assert fault(ordered, block=64, schedule=s) is None
+        assert fault(ordered, block=64, schedule=s, races="raise") is None
     read = Counter(
         int(run(TWICE, block=64, schedule=s)[0].view(np.uint32)[32])
         for s in ("eager", "late", *range(20))

@@ -6,7 +6,7 @@ import pytest
 from on_machine import launch, machine
 from order_cases import WORD, ZEROS, found
 
-from fp4ref.errors import LaunchFault
+from fp4ref.errors import InputError, LaunchFault
 from fp4ref.hardware import smem
 from fp4ref.hardware.order import book
 from fp4ref.hardware.order.race import RaceFault
@@ -47,6 +47,11 @@ def test_a_recorded_launch_raises_all_races_at_its_end():
     assert report["races"][0]["failure"] == "missing synchronisation"
     with pytest.raises(LaunchFault):
         launch(on, racing, racing)
+
+
+def test_what_becomes_of_races_is_one_of_three_words():
+    with pytest.raises(InputError, match="'raise', 'collect' or 'off'"):
+        machine(races="ignore")
 
 
 def test_an_unrecorded_launch_does_not_look():

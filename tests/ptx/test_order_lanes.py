@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import numpy as np
 import pytest
 from lane_programs import LaneClosure, LaneProgram
 from on_lanes import machine, run
+
+from fp4ref.errors import ReadWhileInFlight
+from fp4ref.hardware.tensor_map import DataType, TensorMap
 
 every = pytest.mark.parametrize("schedule", ["eager", "late", 5])
 
@@ -162,6 +167,37 @@ def test_strong_accesses_race_beyond_their_scope(
         @%p1 atom.relaxed.{scope}.global.add.u32 %r4, [%rd1], 1;
     """
     run(body, on=on, grid=(2, 1, 1))
+    assert {failure.name for failure, _ in on.order.findings.counts} == expected
+
+
+@every
+@pytest.mark.parametrize(
+    ("waiter", "meets", "expected"),
+    [(0, True, set()), (0, False, {"LIFETIME"}), (1, True, {"LIFETIME"})],
+)
+def test_a_wait_group_is_of_the_lane_that_issued(
+    schedule: str | int, waiter: int, meets: bool, expected: set[str]
+) -> None:
+    """Lane 0 stores a tile; a lane waits; lane 1 writes the source anew."""
+    on = machine(schedule, trace=True, races="collect")
+    address = on.gmem.allocate("D", 512)
+    row = TensorMap(DataType.UINT8, address, (128, 4), (128,), (128, 1))
+    smem = on.sms[0].smem
+    smem.forget = lambda: smem.written.fill(True)  # type: ignore[method-assign]
+    body = f"""{PREPARE}
+        mov.b64 %rd1, map; cvta.param.u64 %rd1, %rd1;
+        @%p1 cp.async.bulk.tensor.2d.global.shared::cta.bulk_group
+            [%rd1, {{0, 0}}], [%r2];
+        @%p1 cp.async.bulk.commit_group;
+        @%p{1 + waiter} cp.async.bulk.wait_group 0;
+        {"bar.warp.sync -1;" if meets else ""}
+        @%p2 st.shared.u32 [%r2], 7;
+        cp.async.bulk.wait_group 0;
+        bar.sync 0;
+    """
+    params = ".param .align 64 .b8 map[128]"
+    with contextlib.suppress(ReadWhileInFlight):
+        run(body, params=params, values=row.to_bytes(), on=on)
     assert {failure.name for failure, _ in on.order.findings.counts} == expected
 
 

@@ -30,7 +30,9 @@ class Access:
     view
         Proxy: which set of a later lane's knowledge has to hold it.
     issuer
-        Lane that issued an asynchronous operation; 0 for an access at once.
+        Lanes that issued an operation with one id; 0 where each lane has its own.
+    together
+        Whether those lanes did it at once, and it is no asynchronous operation.
     scope
         0 for a weak access, else how far a strong one reaches.
     step
@@ -47,6 +49,7 @@ class Access:
     is_write: bool
     view: int = GENERIC
     issuer: int = 0
+    together: bool = False
     scope: int = 0
     step: int = -1
     source: str = ""

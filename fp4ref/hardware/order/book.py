@@ -164,7 +164,10 @@ class Book:
     ) -> None:
         """Check a write that all executing lanes do together, ``.sync.aligned``."""
         base = self.ids.single(memory.space)
-        access = self.enter(actor, base, 1, operation, True, issuer=actor.active)
+        lanes = actor.active
+        access = self.enter(
+            actor, base, 1, operation, True, issuer=lanes, together=True
+        )
         self.touch(access, memory, where, (actor.active,), GENERIC)
         actor.learn(actor.active, Knowledge(1 << base))
 
@@ -294,7 +297,7 @@ class Book:
             return Failure.PROXY
         if view == GENERIC and not lacks(ASYNC):
             return Failure.BRIDGE
-        if first.issuer:
+        if first.issuer and not first.together:
             if first.operation == "tcgen05.ld" and first.facts.get("used"):
                 return Failure.REGISTERS
             waited = not bits & ~first.actor.at(first.issuer).tensor
@@ -344,10 +347,10 @@ class Book:
         at = [first.source or self.clock.locate(first.step)]
         # The event of the second access is still open.
         at.append(second.source or second.actor.source())
-        scale = self.shadow(memory).scale
-        runs = _runs(np.unique(addresses), scale)
 
         def words() -> Race:
+            scale = self.shadow(memory).scale
+            runs = _runs(np.unique(addresses), scale)
             return Race(
                 failure,
                 severity,

@@ -103,7 +103,9 @@ class Order(ThreadOrder):
     def alloc(self, actor: Actor, tmem: Bytes, slots: Iterable[int]) -> None:
         """``tcgen05.alloc``: its warp owns the columns of some slots."""
         base = self.ids.single(tmem.space)
-        access = self.enter(actor, base, 1, "tcgen05.alloc", True, issuer=actor.active)
+        access = self.enter(
+            actor, base, 1, "tcgen05.alloc", True, issuer=actor.active, together=True
+        )
         actor.learn(actor.active, Knowledge(1 << base))
         for slot in slots:
             self.allocations[tmem.space, slot] = access
@@ -151,7 +153,8 @@ class Order(ThreadOrder):
             for value in np.unique(frontier[frontier != 0]):
                 for number, made in self.table.decode(int(value)):
                     first = self.accesses[number - 1]
-                    foreign = first.issuer or first.actor.place != place
+                    is_async = first.issuer and not first.together
+                    foreign = is_async or first.actor.place != place
                     made = 1 if first.issuer else made
                     if foreign and made & ~(known >> first.base):
                         at = np.flatnonzero(frontier == value) + shadow.base
