@@ -307,6 +307,13 @@ def functions_that_multiply() -> Iterator[Public]:
     two = {"a": (QA, "block_scaled"), "b": (QA, "block_scaled")}
     yield _public(fp4ref.matmul, two)
     yield _public(fp4ref.compare, {"a": (RUN, "run"), "b": (RUN, "run")})
+    yield _public(fp4ref.certify, {"run": (RUN, "run")})
+    yield Public(
+        fp4ref.explore,
+        {"run": RUN, "ring": "mainloop", "reduction": True, "most_states": 1000},
+        {"run": "run", "ring": "choice", "reduction": "flag", "most_states": "whole"},
+        {"ring": (None,), "reduction": (True,)},
+    )
     accumulators = {"accumulators": (np.zeros((2, 2), np.float32), "float32")}
     yield _public(oracle.bound, two | accumulators)
     optional = dict.fromkeys(("c", "bias", "config", "alpha"), (None,))

@@ -298,5 +298,5 @@ def test_a_trace_without_barriers_or_plan_is_a_sentence(one_tile: fp4ref.Run) ->
     bare = Trace(one_tile.trace.events, base=one_tile.trace.base)
     with pytest.raises(TraceError, match="plan"):
         fp4ref.certify(bare)
-    with pytest.raises(InputError, match="not int"):
+    with pytest.raises(InputError, match="run is an int; need a Trace"):
         fp4ref.certify(3)  # type: ignore[arg-type]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from fp4ref.arguments import require_instance
 from fp4ref.errors import InputError
 from fp4ref.evidence.protocol.counting import Undecided, broken
 from fp4ref.evidence.protocol.finding import Finding, Verdict
@@ -168,15 +169,13 @@ def certify_program(program: Program, ended: str = "") -> CtaCertificate:
     )
 
 
-def trace_of(run: object) -> Trace:
+def trace_of(run: Run | Trace) -> Trace:
     """Return the trace of a run, or a trace itself."""
     if isinstance(run, Run):
         if run.trace is None:
             raise InputError(NO_TRACE)
         return run.trace
-    if isinstance(run, Trace):
-        return run
-    raise InputError(f"pass a traced run or its trace, not {type(run).__name__}")
+    return require_instance(run, "run", Trace, "Or the Run that fp4ref.run returns")
 
 
 def ended_early(trace: Trace) -> str:

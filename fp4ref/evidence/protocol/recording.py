@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 from fp4ref.errors import TraceError
 from fp4ref.evidence.protocol.cells import MBARRIER_NBYTES, Cells, allocation, in_sm
 from fp4ref.evidence.protocol.program import WORD, Barrier, Program, Step, ring_of
 from fp4ref.evidence.protocol.skipped_waits import PEEK, WAIT, places
+from fp4ref.evidence.protocol.warp_queues import WarpQueues
 from fp4ref.trace import Dim3, Event, Range, Trace
 from fp4ref.trace.recorded_plan import RecordedPlan
 
@@ -46,38 +47,6 @@ def programs(trace: Trace) -> list[Program]:
     ]
 
 
-@dataclass
-class _Warp:
-    """What a warp has done so far.
-
-    Attributes
-    ----------
-    last
-        Its last step.
-    queue
-        Its tcgen05 operations that the next one comes after; `merging` is the name of
-        the last one while another of that name would join it.
-    unread
-        Loads and stores of TMEM that no wait has covered, by ``ld`` and ``st``.
-    copies
-        Its ``cp.async`` so far, which an arrival through them comes after.
-    open, groups
-        Operations of the group that is open, and the closed groups, by prefix: of each
-        operation its first and its last step.
-    peeks
-        Peeks that said no, by barrier.
-    """
-
-    last: int = -1
-    queue: list[int] = field(default_factory=list)
-    merging: str = ""
-    unread: dict[str, list[int]] = field(default_factory=dict)
-    copies: list[int] = field(default_factory=list)
-    open: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
-    groups: dict[str, list[list[tuple[int, int]]]] = field(default_factory=dict)
-    peeks: dict[int, int] = field(default_factory=dict)
-
-
 class _Recording:
     """Builds the program of one CTA."""
 
@@ -93,7 +62,7 @@ class _Recording:
         self.named: dict[tuple[int, int], int] = {}
         self.steps: list[Step] = []
         self.completed: list[int] = []
-        self.warps: dict[str, _Warp] = {}
+        self.warps: dict[str, WarpQueues] = {}
         self.unmodelled: dict[str, None] = {}
         self.landings: dict[int, list[Event]] = {}
         warps = set()
@@ -141,8 +110,8 @@ class _Recording:
             Step("exit", "exit", "access", writes=(self.ends,), after=last)
         )
 
-    def _warp(self, event: Event) -> _Warp:
-        return self.warps.setdefault(event.agent, _Warp())
+    def _warp(self, event: Event) -> WarpQueues:
+        return self.warps.setdefault(event.agent, WarpQueues())
 
     def _add(self, event: Event, actor: str, kind: Any, **values: Any) -> int:
         self.steps.append(
@@ -363,7 +332,7 @@ class _Recording:
             step, reads=tuple(dict.fromkeys(reads)), writes=tuple(dict.fromkeys(writes))
         )
 
-    def _before(self, event: Event, warp: _Warp) -> tuple[int, ...]:
+    def _before(self, event: Event, warp: WarpQueues) -> tuple[int, ...]:
         """Return what an operation comes after: see `fp4ref.hardware.tcgen05_issue`."""
         found = [warp.last] if warp.last >= 0 else []
         operation = event.operation
@@ -381,7 +350,7 @@ class _Recording:
             self.unmodelled[operation] = None
         return tuple(found)
 
-    def _file(self, event: Event, warp: _Warp, steps: list[int]) -> None:
+    def _file(self, event: Event, warp: WarpQueues, steps: list[int]) -> None:
         """Note the operation where a later one, or a wait, looks for it."""
         operation = event.operation
         warp.merging = operation if operation in TOGETHER else ""
