@@ -23,6 +23,11 @@ def test_random_programs_agree_pair_by_pair(rotating_seed: int) -> None:
     assert not all(racy)
 
 
+def test_a_copy_hands_on_what_its_own_thread_fenced() -> None:
+    """A store, its fence and a copy by one warp; after the commit another one reads."""
+    agree(202611280710)
+
+
 @pytest.mark.soak
 def test_two_thousand_random_programs_agree(rotating_seed: int) -> None:
     racy = [agree(rotating_seed * 10_000 + i) for i in range(2000)]

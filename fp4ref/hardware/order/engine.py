@@ -49,7 +49,7 @@ class Order(ThreadOrder):
         """
         known = op.actor.at(op.lane)
         done = op.actor.tcgen05.setdefault(op.lane, [0, 0])
-        done[0] |= op.memory_bits | known.async_
+        done[0] |= op.memory_bits | op.actor.handed_over(op.lane)
         done[1] |= op.tensor_bits | known.tensor
 
     def commit(self, actor: Actor) -> Commit:

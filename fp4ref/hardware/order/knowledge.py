@@ -170,6 +170,13 @@ class Actor:
                 return known
         return Knowledge()
 
+    def handed_over(self, lane: int) -> int:
+        """Return what one lane has ordered before the async proxy, its own included."""
+        found = self.at(lane).async_
+        for base, own in self.own.items():
+            found |= (own[ASYNC] & lane) << base
+        return found
+
     # -- own accesses -------------------------------------------------------------
 
     def access(self, space: str, mask: int) -> int:
