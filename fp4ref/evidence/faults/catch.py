@@ -19,6 +19,7 @@ from fp4ref.evidence.faults.place import EXIT, places
 from fp4ref.evidence.faults.small_program import FOLDER, run_program
 from fp4ref.execution.runs import Run, run
 from fp4ref.gemm.config import GemmConfig
+from fp4ref.hardware.order.race import Race
 from fp4ref.numerics import ScaleFormat
 from fp4ref.tensors.block_scaled import BlockScaled
 
@@ -35,6 +36,8 @@ class Catch:
         The first byte that is not the clean run's, or None.
     advisories
         What the run relied on, and how often.
+    reviews
+        What the PTX text leaves open.
     places
         Statements that the report names.
     compared
@@ -44,13 +47,15 @@ class Catch:
     fault: HardwareFault | None = None
     difference: Difference | None = None
     advisories: Mapping[str, int] | None = None
+    reviews: tuple[Race, ...] = ()
     places: tuple[str, ...] = ()
     compared: bool = False
 
     @property
     def silent(self) -> bool:
         """Whether nothing was said."""
-        return not (self.fault or self.difference or self.advisories)
+        said = self.fault or self.difference or self.advisories or self.reviews
+        return not said
 
     def report(self) -> str:
         """Return what the machine or the comparison says."""
@@ -59,6 +64,8 @@ class Catch:
             return "\n".join([str(self.fault), *where])
         if self.difference:
             return f"different from the clean run\n{self.difference}"
+        if self.reviews:
+            return "\n".join(map(str, self.reviews))
         if self.advisories:
             return "\n".join(f"{n} x {what}" for what, n in self.advisories.items())
         same = ", and every byte is the clean run's" if self.compared else ""
@@ -130,8 +137,13 @@ def _caught(
     if difference:
         event = difference.events[1] or difference.events[0]
         named = (event.source or event.kernel_source if event else EXIT,)
+    reviews = tuple(race for race in found.races if race.severity == "review")
+    if reviews and not difference:
+        named = tuple(side.source for side in (reviews[0].first, reviews[0].second))
     named = _in_full(each, named)
-    return Catch(None, difference, dict(found.advisories), named, compared=True)
+    return Catch(
+        None, difference, dict(found.advisories), reviews, named, compared=True
+    )
 
 
 def _in_full(each: Fault, named: tuple[str, ...]) -> tuple[str, ...]:
@@ -206,6 +218,8 @@ def disagreement(each: Fault, backend: FormName, found: Catch) -> str:
     caught = form.caught
     if found.fault:
         what = type(found.fault).__name__
+    elif caught.by == "review":
+        what = found.reviews[0].failure.name if found.reviews else "nothing"
     elif caught.by == "advisory":
         what = next(iter(found.advisories or {}), "no advisory")
     else:

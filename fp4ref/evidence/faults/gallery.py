@@ -20,7 +20,7 @@ from fp4ref.evidence.faults.change import Change, line_of
 from fp4ref.evidence.faults.place import EXIT
 
 FormName = Literal["emulator", "ptx"]
-By = Literal["rule", "compare", "advisory"]
+By = Literal["rule", "compare", "advisory", "review"]
 GEMM = "gemm"
 
 
@@ -33,8 +33,10 @@ class Caught:
     by
         ``"rule"``: the machine refuses it. ``"compare"``: the kernel only computes
         something else, which `fp4ref.compare` sees. ``"advisory"``: it is counted.
+        ``"review"``: the text does not say whether it may happen.
     what
-        Class of the fault; the first wrong hardware event; or the advisory.
+        Class of the fault; the first wrong hardware event; the advisory; or the failure
+        class of what is to be reviewed.
     says
         Words that the report has.
     """
