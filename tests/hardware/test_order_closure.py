@@ -26,6 +26,7 @@ def test_random_programs_agree_pair_by_pair(rotating_seed: int) -> None:
 def test_a_copy_hands_on_what_its_own_thread_fenced() -> None:
     """A store, its fence and a copy by one warp; after the commit another one reads."""
     agree(202611280710)
+    agree(500925)
 
 
 @pytest.mark.soak

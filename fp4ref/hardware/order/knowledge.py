@@ -271,6 +271,8 @@ class Actor:
 
     def fence_tensor(self, mask: int, before: bool) -> None:
         """``tcgen05.fence``: before a thread sync, or after one."""
+        if self.width == 1:
+            self.fold()
         groups = []
         for lanes, known, taken in self._parts(mask):
             if taken and before:
