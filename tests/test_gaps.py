@@ -115,6 +115,8 @@ NO_GAP = {
     "backend": "this product's own",
     "trace": "this product's own",
     "races": "this product's own",
+    "reduction": "this product's own",
+    "ring": "rings of the trace",
     "view": "views of the player",
     "mode": "views of the player",
     "arithmetic_scenes.py format": "views of the player",
