@@ -97,7 +97,7 @@ def test_one_scale_buffer_is_right_only_as_shipped_kernels_have_it() -> None:
     config = fp4ref.GemmConfig.nvfp4(scale_buffers=1)
     run = fp4ref.run(a, b, config=config, ordering="shipped")
     assert fp4ref.certify(run).ok
-    found = fp4ref.certify(fp4ref.run(a, b, config=config, ordering="ptx"))
+    found = fp4ref.certify(fp4ref.run(a, b, config=config, ordering="ptx", races="off"))
     assert found.verdict == "error"
     assert {finding.failure for finding in found.findings} == {"race"}
     assert "TMEM SFA 0" in found.findings[0].what
@@ -200,7 +200,7 @@ def test_a_stage_given_back_too_early_is_found_in_a_run_that_was_right(
     config = fp4ref.GemmConfig.nvfp4(tile_n=64, stages=2)
     right = fp4ref.run(a, b, config=config)
     monkeypatch.setattr(mma_warp, "release_stage", release)
-    run = fp4ref.run(a, b, config=config)
+    run = fp4ref.run(a, b, config=config, races="off")
     assert (run.d == right.d).all()
     (finding, *_) = fp4ref.certify(run).findings
     assert finding.failure == "race"
@@ -219,7 +219,7 @@ def test_a_commit_before_the_mmas_is_found(monkeypatch: pytest.MonkeyPatch) -> N
     a, b = quantized(128, 64, 512)
     config = fp4ref.GemmConfig.nvfp4(tile_n=64)
     monkeypatch.setattr(mma_warp, "commit_accumulator", commit)
-    finding = fp4ref.certify(fp4ref.run(a, b, config=config)).findings[0]
+    finding = fp4ref.certify(fp4ref.run(a, b, config=config, races="off")).findings[0]
     assert finding.failure == "race"
     assert "TMEM D 0" in finding.what
 
@@ -229,7 +229,7 @@ def test_a_tail_that_is_left_out_is_found(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr("fp4ref.gemm.cleanup.load_tail", _nothing)
     a, b = quantized(128, 64, 1024)
     config = fp4ref.GemmConfig.nvfp4(tile_n=64, stages=2)
-    finding = fp4ref.certify(fp4ref.run(a, b, config=config)).findings[0]
+    finding = fp4ref.certify(fp4ref.run(a, b, config=config, races="off")).findings[0]
     assert finding.failure == "exit"
     assert "tcgen05.commit" in finding.other
     assert "mma_warp.py" in finding.other_source
