@@ -71,8 +71,13 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield address
     finally:
         os.killpg(server.pid, signal.SIGTERM)
-        server.wait(20)
-        log.close()
+        try:
+            server.wait(20)
+        except subprocess.TimeoutExpired:  # its kernels may be slow to end
+            os.killpg(server.pid, signal.SIGKILL)
+            server.wait(20)
+        finally:
+            log.close()
 
 
 def index_of(page: Any, cell: str) -> int:
