@@ -17,12 +17,6 @@ from fp4ref.evidence.faults import GALLERY, Catch, Fault, fault, run_fault
 from fp4ref.evidence.faults.gallery import FormName
 from fp4ref.evidence.faults.kinds import KINDS
 
-UNSEEN = {
-    "": "",
-    "order": "not seen yet: only the order of all accesses shows it",
-}
-"""What the list says of a mistake, by what it needs."""
-
 
 def faults_command(
     name: Annotated[
@@ -77,8 +71,7 @@ def _list(as_json: bool) -> None:
         caught = next(iter(each.forms.values())).caught
         what = caught.what if caught.by == "rule" else caught.by
         kinds = ", ".join(map(str, each.kinds))
-        seen = "order" if each.needs else what
-        rows.append((each.name, kinds, seen, ", ".join(each.forms), each.title))
+        rows.append((each.name, kinds, what, ", ".join(each.forms), each.title))
     console = Console()
     headings = ("fault", "kind", "caught by", "forms", "what is wrong")
     print_table(console, headings, rows)
@@ -86,9 +79,6 @@ def _list(as_json: bool) -> None:
     used = {kind for each in GALLERY.values() for kind in each.kinds}
     words = [(str(kind), KINDS[kind]) for kind in sorted(used)]
     print_table(console, ("kind", "what"), words)
-    unseen = sum(bool(each.needs) for each in GALLERY.values())
-    if unseen:
-        console.print(f"\n{unseen} with 'order' are {UNSEEN['order']}.")
 
 
 def _riddle(found: Fault, form: str, schedule: str, catch: Catch) -> None:
@@ -100,8 +90,6 @@ def _riddle(found: Fault, form: str, schedule: str, catch: Catch) -> None:
     }
     if found.field:
         fields["seen in"] = ", ".join(found.field)
-    if unseen := UNSEEN[found.needs]:
-        fields["note"] = unseen
     _print(fields)
     print(f"\n{catch.report()}\n")
     _print({"look at": found.evidence})

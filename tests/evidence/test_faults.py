@@ -31,18 +31,14 @@ SCHEDULES: tuple[str | int, ...] = ("late", *SEEDS)
 needs_nvrtc = pytest.mark.skipif(
     nvrtc_version() is None, reason="needs NVRTC: pip install 'fp4ref[cuda]'"
 )
-ORDER = "only the order of all accesses shows it"
 
 
-def params(*, everywhere: bool) -> list[Any]:
-    """Every mistake in every form; what needs the order of accesses must fail."""
+def params() -> list[Any]:
+    """Every mistake in every form."""
     found = []
     for each in GALLERY.values():
-        unseen = each.needs or (everywhere and each.elsewhere)
         for form in each.forms:
             marks = [needs_nvrtc] if each.subject == GEMM and form == "ptx" else []
-            if unseen:
-                marks.append(pytest.mark.xfail(strict=True, reason=ORDER))
             found.append(
                 pytest.param(each, form, id=f"{each.name}-{form}", marks=marks)
             )
@@ -80,14 +76,12 @@ def test_a_row_is_whole(each: Fault) -> None:
     for text in (each.title, each.symptom, each.evidence, each.cause, each.remedy):
         assert text
         assert text.isascii()
-    assert each.needs in ("", "order")
-    assert each.elsewhere in ("", "order")
     assert "ptx" in each.forms
     for name, form in each.forms.items():
         ours = form.change.file.startswith("kernel/") or name == "emulator"
         assert ours or form.change.file.endswith(".ptx")
         assert form.place == EXIT or form.place.rpartition(":")[2].isdigit()
-        if form.caught.by == "rule" and not each.needs:
+        if form.caught.by == "rule":
             assert form.caught.what in {kind.__name__ for kind in faults_of_machine()}
 
 
@@ -124,7 +118,7 @@ def test_an_unknown_name_has_a_nearest_one() -> None:
 # -- the runs ----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("each", "form"), params(everywhere=False))
+@pytest.mark.parametrize(("each", "form"), params())
 def test_caught_under_eager(each: Fault, form: Any) -> None:
     """By the rule or the event that the row names, at the statement that it names."""
     assert disagreement(each, form, run_fault(each, form)) == ""
@@ -140,7 +134,6 @@ def test_the_clean_twin_says_nothing(each: Fault, form: Any) -> None:
 @pytest.mark.parametrize("riddle", RIDDLES, ids=lambda riddle: riddle.fault.name)
 def test_the_run_decides_a_riddle(riddle: Riddle) -> None:
     assert len(riddle.wrong) >= 2
-    assert not riddle.fault.needs
     report = run_fault(riddle.fault, next(iter(riddle.fault.forms))).report()
     assert riddle.proof in report
 
@@ -152,8 +145,7 @@ def test_there_are_twelve_riddles() -> None:
 def test_caught_under_other_schedules(rotating_seed: int) -> None:
     """A sample, another one each day."""
     rng = random.Random(rotating_seed)
-    seen = [each for each in GALLERY.values() if not (each.needs or each.elsewhere)]
-    for each in rng.sample(seen, 10):
+    for each in rng.sample(list(GALLERY.values()), 10):
         schedule = rng.choice(SCHEDULES)
         twin = run_twin(each, _light(each), schedule)
         assert twin.silent, (each.name, schedule, twin.report())
@@ -175,7 +167,7 @@ def check(each: Fault, form: Any, schedule: str | int) -> Catch:
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize(("each", "form"), params(everywhere=True))
+@pytest.mark.parametrize(("each", "form"), params())
 def test_caught_under_every_schedule(each: Fault, form: Any) -> None:
     for schedule in ("eager", *SCHEDULES):
         check(each, form, schedule)

@@ -89,9 +89,6 @@ class Fault:
         Of a GEMM: (M, N, K), what its configuration changes, and the machine.
     forms
         ``"emulator"`` and ``"ptx"``, or only the second.
-    needs, elsewhere
-        ``"order"`` if only the order of all accesses shows it: under every schedule, or
-        under some others than ``eager``; else empty.
     field
         Cases of the field that it stands for.
     """
@@ -108,8 +105,6 @@ class Fault:
     config: Mapping[str, Any]
     sms: int
     forms: Mapping[FormName, Form]
-    needs: str = ""
-    elsewhere: str = ""
     field: tuple[str, ...] = ()
 
     def form(self, backend: FormName) -> Form:
