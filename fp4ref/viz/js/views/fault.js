@@ -10,7 +10,7 @@ const faultView = {
     const head = wrap(`${f.type}: ${f.what}`, width * 0.85);
     let y = 16 + 14 * (head.length - 1), out = patternDefs(id) + paragraph(0, 16, head, "strong alert");
     for (const k of ["who", "where", "rule", "remedy"]) if (f[k]) { for (const l of wrap(`${T(`fault.${k}`)}: ${f[k]}`, width)) { y += 17; out += text(0, y, l, "small"); } }
-    for (const [i, words] of this.root(f, T).entries()) for (const [j, l] of wrap(words, i ? width : width * 0.85).entries()) { y += i || j ? 15 : 22; out += text(0, y, l, i ? "small" : "strong alert"); }
+    for (const [i, words] of this.root(f, T).entries()) for (const [j, l] of wrap(words, i ? width : width * 0.75).entries()) { y += i || j ? 15 : 22; out += text(0, y, l, i ? "small" : "strong alert"); }
     if (f.edges.length) {
       y += 24; out += text(0, y, T("fault.graph"), "strong");
       const narrow = width < 620, row = 56, h = 46, w1 = narrow ? width * 0.36 : 190, w2 = narrow ? width * 0.5 : 430, x2 = width - w2 - 1, top = y + 12;
