@@ -153,7 +153,7 @@ def _operands(p: Problem) -> Values:
 
 
 def _coordinates(p: Problem) -> Values:
-    corner = partition.a_coords(p.work, 1)
+    corner = partition.a_coords(p.work, 1, p.plan)
     map_a = p.params.a
     return {
         "coordinates": list(corner),
@@ -206,7 +206,9 @@ def _boxes(p: Problem) -> Values:
     stages = p.plan.mainloop_stages
     base = p.storage.base
     return {
-        "A": [list(partition.a_coords(p.work, i)) for i in range(p.params.k_tiles)],
+        "A": [
+            list(partition.a_coords(p.work, i, p.plan)) for i in range(p.params.k_tiles)
+        ],
         "smem_A": [p.storage.address("a", i) - base for i in range(stages)],
         "stage_of_k_tile": [i % stages for i in range(p.params.k_tiles)],
     }

@@ -124,7 +124,7 @@ def _lanes(p: Problem) -> Values:
 def _stores(p: Problem) -> Values:
     config = p.config
     corners = [
-        partition.subtile_coords(p.work, i, config.tile.n)
+        partition.subtile_coords(p.work, i, p.plan)
         for i in range(plan(config).subtiles)
     ]
     return map_values(p.params.d) | {

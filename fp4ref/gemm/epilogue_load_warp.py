@@ -43,6 +43,6 @@ def load_subtile(
     with (yield from c.acquire()) as stage:
         elect_sync(warp)
         mbarrier.expect_tx(warp, stage.full, storage.plan.c_subtile_nbytes)
-        coords = subtile_coords(work, subtile, storage.plan.tile_n)
+        coords = subtile_coords(work, subtile, storage.plan)
         address = storage.address("c_subtile", stage.index)
         tma.load(warp, tensor_map, coords, address, stage.full)

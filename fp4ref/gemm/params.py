@@ -13,10 +13,10 @@ from enum import Enum
 from struct import calcsize
 from typing import Any
 
-from fp4ref.gemm.config import SF_VEC_SIZE, TILE_K
 from fp4ref.gemm.tile_grid import TileGrid
 from fp4ref.hardware.tensor_map import NBYTES, TensorMap
 from fp4ref.numerics import ScaleFormat
+from fp4ref.tensors.block_format import NVFP4_VEC_SIZE
 
 
 class Kind(Enum):
@@ -47,6 +47,8 @@ class GemmParams:
     ----------
     m, n, k, l
         Sizes and batch count.
+    tile_k
+        K of a stage; compiled in, in CUDA.
     sfd, bias
         Global addresses of plain pointers; 0 when unused.
     alpha
@@ -57,6 +59,7 @@ class GemmParams:
     n: int
     k: int
     l: int  # noqa: E741  the batch mode's name in CUTLASS
+    tile_k: int
     scale_format: ScaleFormat
     alpha: float
     a: TensorMap
@@ -72,12 +75,12 @@ class GemmParams:
     @property
     def k_tiles(self) -> int:
         """Mainloop iterations of a tile. Frame 2.3."""
-        return -(-self.k // TILE_K)
+        return -(-self.k // self.tile_k)
 
     @property
     def sfd_columns(self) -> int:
         """Scales of one row of D."""
-        return -(-self.n // SF_VEC_SIZE)
+        return -(-self.n // NVFP4_VEC_SIZE)
 
 
 @dataclass(frozen=True, slots=True)

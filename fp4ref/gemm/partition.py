@@ -9,20 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from fp4ref.gemm.config import SF_VEC_SIZE, SUBTILE_N, TILE_K, TILE_M
 from fp4ref.gemm.params import GemmParams
 from fp4ref.gemm.plan import Plan
 from fp4ref.gemm.plan.epilogue_values import subtile_swizzle
 from fp4ref.gemm.tile_grid import TileGrid, WorkTile
 from fp4ref.hardware.tensor_map import DataType, TensorMap
 from fp4ref.layout import Layout, SwizzleMode, local_tile, sf_nbytes, sf_offset
+from fp4ref.layout.scale_factors import ATOM_ROWS
 from fp4ref.numerics import ScaleFormat
 
 ATOM_ELEMENTS = 256
 """UINT16 elements of one scale atom."""
-
-ATOM_K = 4 * SF_VEC_SIZE
-"""Elements of K that one scale atom covers."""
 
 Coords = tuple[int, ...]
 
@@ -52,14 +49,15 @@ def gemm_params(
         n=n,
         k=k,
         l=batches,
+        tile_k=plan.tile_k,
         scale_format=scale_format,
         alpha=alpha,
-        a=operand_map(at["A"], m, k, batches, TILE_M),
-        b=operand_map(at["B"], n, k, batches, config.tile.n),
-        sfa=scale_map(at["SFA"], m, k, batches, 1),
-        sfb=scale_map(at["SFB"], n, k, batches, plan.sf_rows_b // TILE_M),
-        c=output_map(at["C"], m, n, batches, plan.c_type) if has_c else None,
-        d=output_map(at["D"], m, n, batches, plan.d_type),
+        a=operand_map(at["A"], m, k, batches, (plan.tile_k, plan.tile_m)),
+        b=operand_map(at["B"], n, k, batches, (plan.tile_k, plan.tile_n)),
+        sfa=scale_map(at["SFA"], m, k, batches, plan, plan.sf_rows_a),
+        sfb=scale_map(at["SFB"], n, k, batches, plan, plan.sf_rows_b),
+        c=output_map(at["C"], m, n, batches, plan.c_type, plan) if has_c else None,
+        d=output_map(at["D"], m, n, batches, plan.d_type, plan),
         sfd=at.get("SFD", 0),
         bias=at.get("bias", 0),
         grid=TileGrid.of(m, n, batches, config),
@@ -67,31 +65,31 @@ def gemm_params(
 
 
 def operand_map(
-    address: int, rows: int, k: int, batches: int, box_rows: int
+    address: int, rows: int, k: int, batches: int, box: tuple[int, int]
 ) -> TensorMap:
-    """Tensor map of A or B: packed E2M1, K-major. Frames 3.1 and 3.2."""
+    """Tensor map of A or B: packed E2M1, K-major; `box` is (K, rows). Frame 3.1."""
     return TensorMap(
         DataType.U4_ALIGN8B,
         address,
         (k, rows, batches),
         (k // 2, rows * k // 2),
-        (TILE_K, box_rows, 1),
+        (*box, 1),
         swizzle=SwizzleMode.B128,
     )
 
 
 def scale_map(
-    address: int, rows: int, k: int, batches: int, box_atoms: int
+    address: int, rows: int, k: int, batches: int, plan: Plan, box_rows: int
 ) -> TensorMap:
     """Tensor map of SFA or SFB: whole atoms along K, blocks of 128 rows. Frame 3.4."""
-    atoms_k, blocks = -(-k // ATOM_K), -(-rows // TILE_M)
+    atoms_k, blocks = -(-k // plan.sf_atom_k), -(-rows // ATOM_ROWS)
     atom = 2 * ATOM_ELEMENTS
     return TensorMap(
         DataType.UINT16,
         address,
         (ATOM_ELEMENTS, atoms_k, blocks, batches),
         (atom, atom * atoms_k, atom * atoms_k * blocks),
-        (ATOM_ELEMENTS, TILE_K // ATOM_K, box_atoms, 1),
+        (ATOM_ELEMENTS, plan.sf_atoms, box_rows // ATOM_ROWS, 1),
     )
 
 
@@ -102,9 +100,9 @@ def pitch_elements(n: int, data_type: DataType) -> int:
 
 
 def output_map(
-    address: int, m: int, n: int, batches: int, data_type: DataType
+    address: int, m: int, n: int, batches: int, data_type: DataType, plan: Plan
 ) -> TensorMap:
-    """Tensor map of C or D: row-major with a padded pitch, boxes of 128 x 32."""
+    """Tensor map of C or D: row-major with a padded pitch, boxes of a subtile."""
     pitch_nbytes = pitch_elements(n, data_type) * data_type.bits // 8
     columns = n + n % 2 if data_type is DataType.U4_ALIGN8B else n
     return TensorMap(
@@ -112,17 +110,17 @@ def output_map(
         address,
         (columns, m, batches),
         (pitch_nbytes, m * pitch_nbytes),
-        (SUBTILE_N, TILE_M, 1),
+        (plan.subtile_n, plan.tile_m, 1),
         swizzle=subtile_swizzle(data_type),
     )
 
 
 def tile_operand(
-    rows: int, k: int, row_tile: int, k_tile: int, tile_rows: int
+    rows: int, k: int, row_tile: int, k_tile: int, box: tuple[int, int]
 ) -> Layout:
-    """Layout of one (tile_rows, 256) box of a K-major operand. Frames 3.3 and 5.2."""
+    """Layout of one (rows, K) box of a K-major operand. Frames 3.3 and 5.2."""
     tensor = Layout((rows, k), (k, 1))
-    tile, _ = local_tile(tensor, (tile_rows, TILE_K), (row_tile, k_tile))
+    tile, _ = local_tile(tensor, box, (row_tile, k_tile))
     return tile
 
 
@@ -140,30 +138,31 @@ def multicast_masks(
     return mask_a, mask_b
 
 
-def a_coords(work: WorkTile, k_tile: int) -> Coords:
+def a_coords(work: WorkTile, k_tile: int, plan: Plan) -> Coords:
     """Corner of A's box. Frame 5.4.4."""
-    return k_tile * TILE_K, work.m * TILE_M, work.l
+    return k_tile * plan.tile_k, work.m * plan.tile_m, work.l
 
 
-def b_coords(work: WorkTile, k_tile: int, tile_n: int) -> Coords:
+def b_coords(work: WorkTile, k_tile: int, plan: Plan) -> Coords:
     """Corner of B's box. Frame 5.4.5."""
-    return k_tile * TILE_K, work.n * tile_n, work.l
+    return k_tile * plan.tile_k, work.n * plan.tile_n, work.l
 
 
-def sfa_coords(work: WorkTile, k_tile: int) -> Coords:
+def sfa_coords(work: WorkTile, k_tile: int, plan: Plan) -> Coords:
     """Corner of SFA's box, in atoms. Frame 5.4.6."""
-    return 0, k_tile * (TILE_K // ATOM_K), work.m, work.l
+    return 0, k_tile * plan.sf_atoms, work.m, work.l
 
 
-def sfb_coords(work: WorkTile, k_tile: int, tile_n: int) -> Coords:
+def sfb_coords(work: WorkTile, k_tile: int, plan: Plan) -> Coords:
     """Corner of SFB's box: the 128-row block that holds the tile. Frame 5.4.7."""
-    block = work.n * tile_n // TILE_M
-    return 0, k_tile * (TILE_K // ATOM_K), block, work.l
+    block = work.n * plan.tile_n // ATOM_ROWS
+    return 0, k_tile * plan.sf_atoms, block, work.l
 
 
-def subtile_coords(work: WorkTile, subtile: int, tile_n: int) -> Coords:
-    """Corner of a 128 x 32 box of C or D. Frame 7.8."""
-    return work.n * tile_n + subtile * SUBTILE_N, work.m * TILE_M, work.l
+def subtile_coords(work: WorkTile, subtile: int, plan: Plan) -> Coords:
+    """Corner of a subtile's box of C or D. Frame 7.8."""
+    column = work.n * plan.tile_n + subtile * plan.subtile_n
+    return column, work.m * plan.tile_m, work.l
 
 
 def sfd_address(params: GemmParams, row: int, column: int, batch: int) -> int:

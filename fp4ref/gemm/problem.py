@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from fp4ref.arguments import require_finite_float32
 from fp4ref.errors import InputError
-from fp4ref.gemm.config import SF_VEC_SIZE, GemmConfig
+from fp4ref.gemm.config import GemmConfig
 from fp4ref.gemm.nvfp4_gemm import nvfp4_gemm
 from fp4ref.gemm.partition import gemm_params, pitch_elements
 from fp4ref.gemm.plan import Plan, plan
@@ -85,7 +85,7 @@ class GemmProblem:
         alpha: float | None = None,
     ) -> None:
         self.machine, self.config, self.plan = machine, config, plan(config)
-        batches, m, n, k = _sizes(a, b)
+        batches, m, n, k = _sizes(a, b, self.plan.sf_vec_size)
         self.shape = (batches, m, n)
         d_pitch = pitch_elements(n, self.plan.d_type)
         self._d_nbytes = batches * m * d_pitch * self.plan.d_type.bits // 8
@@ -211,13 +211,13 @@ class GemmProblem:
         return GemmOutput(np.where(mask, d[..., :n], zero), sfd, mask)
 
 
-def _sizes(a: BlockScaled, b: BlockScaled) -> tuple[int, int, int, int]:
+def _sizes(a: BlockScaled, b: BlockScaled, vec_size: int) -> tuple[int, int, int, int]:
     """Return (L, M, N, K); raise `InputError` if the operands do not fit."""
     for name, q in (("A", a), ("B", b)):
-        if q.vec_size != SF_VEC_SIZE:
+        if q.vec_size != vec_size:
             raise InputError(
                 f"{name} has one scale for {q.vec_size} elements; this kernel takes "
-                f"{SF_VEC_SIZE} (format 'nvfp4')",
+                f"{vec_size} (format 'nvfp4')",
                 gap="gemm-operands",
             )
         if q.codes.ndim not in (2, 3):

@@ -42,7 +42,7 @@ def stage_bytes_in_two_parts(patch: pytest.MonkeyPatch) -> None:
 
 def another_k_tile_of_a(patch: pytest.MonkeyPatch) -> None:
     right = partition.a_coords
-    patch.setattr(tma_loader, "a_coords", lambda work, k: right(work, 2 - k))
+    patch.setattr(tma_loader, "a_coords", lambda work, k, p: right(work, 2 - k, p))
 
 
 def b_row_as_tile_index(patch: pytest.MonkeyPatch) -> None:
@@ -50,7 +50,7 @@ def b_row_as_tile_index(patch: pytest.MonkeyPatch) -> None:
 
 
 def sfa_atom_as_tile_index(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(tma_loader, "sfa_coords", lambda work, k: (0, k, work.m, work.l))
+    patch.setattr(tma_loader, "sfa_coords", lambda work, k, _: (0, k, work.m, work.l))
 
 
 def sfb_in_other_columns(patch: pytest.MonkeyPatch) -> None:

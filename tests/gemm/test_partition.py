@@ -19,6 +19,7 @@ from fp4ref.gemm.partition import (
     subtile_coords,
     tile_operand,
 )
+from fp4ref.gemm.plan import plan
 from fp4ref.gemm.problem import GemmProblem
 from fp4ref.gemm.tile_grid import WorkTile
 from fp4ref.hardware.machine import Machine
@@ -107,18 +108,20 @@ def test_an_odd_number_of_fp4_columns_makes_an_even_dimension() -> None:
 
 def test_corners_are_element_offsets_fastest_dimension_first() -> None:
     work = WorkTile(2, 3, 4)
-    assert a_coords(work, 5) == (1280, 256, 4)
-    assert b_coords(work, 5, 128) == (1280, 384, 4)
-    assert b_coords(work, 5, 64) == (1280, 192, 4)
-    assert sfa_coords(work, 5) == (0, 20, 2, 4)
-    assert sfb_coords(work, 5, 128) == (0, 20, 3, 4)
-    assert sfb_coords(work, 5, 64) == (0, 20, 1, 4)
-    assert subtile_coords(work, 1, 64) == (224, 256, 4)
-    assert subtile_coords(work, 3, 128) == (480, 256, 4)
+    wide, narrow = (plan(GemmConfig.nvfp4(tile_n=n)) for n in (128, 64))
+    assert a_coords(work, 5, wide) == (1280, 256, 4)
+    assert b_coords(work, 5, wide) == (1280, 384, 4)
+    assert b_coords(work, 5, narrow) == (1280, 192, 4)
+    assert sfa_coords(work, 5, wide) == (0, 20, 2, 4)
+    assert sfb_coords(work, 5, wide) == (0, 20, 3, 4)
+    assert sfb_coords(work, 5, narrow) == (0, 20, 1, 4)
+    assert subtile_coords(work, 1, narrow) == (224, 256, 4)
+    assert subtile_coords(work, 3, wide) == (480, 256, 4)
 
 
 def test_two_neighbouring_tiles_of_64_share_a_block_of_scales() -> None:
-    blocks = [sfb_coords(WorkTile(0, n, 0), 0, 64)[2] for n in range(6)]
+    narrow = plan(GemmConfig.nvfp4(tile_n=64))
+    blocks = [sfb_coords(WorkTile(0, n, 0), 0, narrow)[2] for n in range(6)]
     assert blocks == [0, 0, 1, 1, 2, 2]
 
 
@@ -158,7 +161,7 @@ def test_scales_of_d_lie_where_the_atom_puts_them(
 
 def test_the_layout_of_a_tile_names_the_elements_of_its_box() -> None:
     m, k = 256, 768
-    layout = tile_operand(m, k, 1, 2, 128)
+    layout = tile_operand(m, k, 1, 2, (128, 256))
     offsets = np.arange(m * k).reshape(m, k)[128:256, 512:768]
     origin = int(offsets[0, 0])
     for i, j in ((0, 0), (127, 255), (3, 200), (64, 1)):

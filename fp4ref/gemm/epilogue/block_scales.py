@@ -8,10 +8,11 @@ import numpy as np
 
 from fp4ref.gemm.epilogue.epilogue_state import Epilogue
 from fp4ref.gemm.fusion.node import F32
-from fp4ref.gemm.partition import ATOM_K, sfd_address
+from fp4ref.gemm.partition import sfd_address
 from fp4ref.gemm.tile_grid import WorkTile
 from fp4ref.hardware import gmem
 from fp4ref.hardware.sm import frame
+from fp4ref.layout.scale_factors import ATOM_COLS
 from fp4ref.numerics import ScaleFormat, pack_e2m1, quantize_blocks
 from fp4ref.trace import Bytes
 
@@ -29,7 +30,7 @@ class BlockScaleFactorRowStore:
             z,
             norm=self.norm_constant,
             scale_format=self.scale_format,
-            vec_size=e.storage.plan.sf_vec_size,
+            vec_size=e.storage.plan.sfd_vec_size,
         )
         store_scales(e, work, subtile, scales)
         return pack_e2m1(codes)
@@ -48,9 +49,9 @@ def store_scales(e: Epilogue, work: WorkTile, subtile: int, scales: Bytes) -> No
     Rows beyond M are written too: the buffer is padded to whole atoms, and its padding
     must be 0.
     """
-    params, vec_size = e.params, e.storage.plan.sf_vec_size
+    params, vec_size = e.params, e.storage.plan.sfd_vec_size
     column = e.columns(work, subtile).start // vec_size
-    if column * vec_size // ATOM_K >= -(-params.n // ATOM_K):
+    if column // ATOM_COLS >= -(-params.n // (vec_size * ATOM_COLS)):
         return
     rows = e.rows(work)
     first = sfd_address(params, rows.start, column, work.l)

@@ -43,6 +43,6 @@ def _store(
     smem.fence_proxy_async(warp)
     yield from named_barrier.sync(warp, barrier, EPILOGUE_THREADS)
     if e.issues_stores:
-        coords = subtile_coords(work, subtile, plan.tile_n)
+        coords = subtile_coords(work, subtile, plan)
         tma.store(warp, e.params.d, coords, buffer)
         tma.commit_group(warp)

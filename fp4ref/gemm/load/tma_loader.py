@@ -33,16 +33,16 @@ class TmaLoader:
     def load(self, stage: Stage, work: WorkTile, k_tile: int) -> None:
         """Start the copies of one k-tile. Frames 5.4.4 to 5.4.7."""
         warp, storage, params = self.warp, self.storage, self.storage.params
-        i, tile_n = stage.index, storage.plan.tile_n
+        i, plan = stage.index, storage.plan
         with warp.frame("5.4.4"):  # 128 x 256 elements
-            at = a_coords(work, k_tile)
+            at = a_coords(work, k_tile, plan)
             tma.load(warp, params.a, at, storage.address("a", i), stage.full)
         with warp.frame("5.4.5"):  # tile_n x 256 elements
-            at = b_coords(work, k_tile, tile_n)
+            at = b_coords(work, k_tile, plan)
             tma.load(warp, params.b, at, storage.address("b", i), stage.full)
         with warp.frame("5.4.6"):  # 128 x 16 scales
-            at = sfa_coords(work, k_tile)
+            at = sfa_coords(work, k_tile, plan)
             tma.load(warp, params.sfa, at, storage.address("sfa", i), stage.full)
         with warp.frame("5.4.7"):  # 128 x 16 scales
-            at = sfb_coords(work, k_tile, tile_n)
+            at = sfb_coords(work, k_tile, plan)
             tma.load(warp, params.sfb, at, storage.address("sfb", i), stage.full)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fp4ref.gemm.descriptors import K_BLOCK_STEP, SF_COLUMNS, operand_descriptor
+from fp4ref.gemm.descriptors import K_BLOCK_STEP, operand_descriptor
 from fp4ref.gemm.multiply.scale_copies import ScaleColumns
 from fp4ref.gemm.pipeline import Stage
 from fp4ref.gemm.shared_storage import SharedStorage
@@ -51,7 +51,7 @@ class OneSm:
                 operand_descriptor(address("a", stage.index)) + k_block * K_BLOCK_STEP,
                 operand_descriptor(address("b", stage.index)) + k_block * K_BLOCK_STEP,
                 plan.idesc(self.storage.params.scale_format),
-                scales.sfa + k_block * SF_COLUMNS,
+                scales.sfa + k_block * plan.sfa_columns,
                 scales.sfb + k_block * plan.sfb_columns + shift,
                 accumulate,
             )

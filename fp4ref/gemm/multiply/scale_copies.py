@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import NamedTuple
 
-from fp4ref.gemm.descriptors import SF_BLOCK_STEP, SF_COLUMNS, scale_descriptor
+from fp4ref.gemm.descriptors import SF_BLOCK_STEP, scale_descriptor
 from fp4ref.gemm.pipeline import PipelineState
 from fp4ref.gemm.shared_storage import SharedStorage
 from fp4ref.hardware import mbarrier, tcgen05
@@ -57,7 +57,7 @@ class ScaleCopies:
             self.taddr + plan.tmem.sfa[self.buffer],
             self.taddr + plan.tmem.sfb[self.buffer],
         )
-        self._copy(columns.sfa, SF_COLUMNS, address("sfa", stage))
+        self._copy(columns.sfa, plan.sfa_columns, address("sfa", stage))
         self._copy(columns.sfb, plan.sfb_columns, address("sfb", stage))
         self.buffer = (self.buffer + 1) % plan.scale_buffers
         return columns

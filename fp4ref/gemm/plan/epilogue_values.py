@@ -9,6 +9,7 @@ from fp4ref.gemm.plan.why import deduced
 from fp4ref.hardware.tensor_map import DataType
 from fp4ref.layout import SwizzleMode
 from fp4ref.numerics.elements import element
+from fp4ref.tensors.block_format import NVFP4_VEC_SIZE
 
 _BUILDER = "CUTLASS sm100_blockscaled_umma_builder.inl"
 _KERNEL = "CUTLASS sm100_gemm_tma_warpspecialized.hpp"
@@ -68,6 +69,11 @@ class EpilogueValues:
     def scale_buffers(self) -> int:
         """Sets of scale columns in TMEM."""
         return self.config.mainloop.scale_buffers
+
+    @deduced("NVFP4: elements of a row of D that share a scale", _BUILDER)
+    def sfd_vec_size(self) -> int:
+        """Elements of a block of D with one scale, where D has scales."""
+        return NVFP4_VEC_SIZE
 
     @deduced("{p.c_subtile_nbytes:,} bytes in {c.tile_m} rows", _BUILDER)
     def c_row_nbytes(self) -> int:

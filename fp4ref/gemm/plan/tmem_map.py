@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fp4ref.gemm.config import TILE_M, GemmConfig
-from fp4ref.gemm.descriptors import K_BLOCKS
-from fp4ref.hardware.mma_operands import SF_ROWS
+from fp4ref.gemm.config import GemmConfig
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,15 +17,15 @@ class TmemMap:
     end: int
 
     @classmethod
-    def of(cls, config: GemmConfig, sf_rows_b: int) -> TmemMap:
-        """Accumulators from column 0, then (SFA, SFB) for each buffer."""
+    def of(cls, config: GemmConfig, sfa_columns: int, sfb_columns: int) -> TmemMap:
+        """Accumulators from column 0, then (SFA, SFB) of a k-tile for each buffer."""
         n = config.tile.n
         at = config.mainloop.accumulator_stages * n
         sfa, sfb = [], []
         for _ in range(config.mainloop.scale_buffers):
             sfa.append(at)
-            at += K_BLOCKS * TILE_M // SF_ROWS
+            at += sfa_columns
             sfb.append(at)
-            at += K_BLOCKS * sf_rows_b // SF_ROWS
+            at += sfb_columns
         accumulators = tuple(i * n for i in range(config.mainloop.accumulator_stages))
         return cls(accumulators, tuple(sfa), tuple(sfb), at)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Any
 
-from fp4ref.gemm.config import SF_VEC_SIZE, SUBTILE_N, GemmConfig
+from fp4ref.gemm.config import SUBTILE_N, GemmConfig
 from fp4ref.gemm.descriptors import K_BLOCKS, OPERAND_SWIZZLE, SF_COLUMNS
 from fp4ref.gemm.plan.epilogue_values import EpilogueValues
 from fp4ref.gemm.plan.json_values import json_values
@@ -23,7 +23,9 @@ from fp4ref.hardware.clc import RESPONSE_NBYTES
 from fp4ref.hardware.shared_memory import NBYTES as SMEM_NBYTES
 from fp4ref.hardware.tcgen05 import InstrDescriptor
 from fp4ref.layout import SwizzleMode
+from fp4ref.layout.scale_factors import ATOM_COLS, ATOM_ROWS
 from fp4ref.numerics import ScaleFormat
+from fp4ref.tensors.block_format import NVFP4_VEC_SIZE
 
 CARVEOUT_NBYTES = 160
 """Barriers, CLC responses and TMEM pointer in CUTLASS's budget formula."""
@@ -39,8 +41,7 @@ _KERNEL = "CUTLASS sm100_gemm_tma_warpspecialized.hpp"
 _SCALES = "PTX: tcgen05.mma block scaling; CUTLASS sm100_blockscaled_layout.hpp"
 
 _ONE_SCALE = (
-    "one byte for each of {{p.{}}} rows "
-    f"and {SF_VEC_SIZE} of {{{{p.tile_k}}}} elements"
+    "one byte for each of {{p.{}}} rows and {{p.sf_vec_size}} of {{p.tile_k}} elements"
 )
 
 
@@ -122,12 +123,27 @@ class Plan(EpilogueValues):
     @deduced("NVFP4: elements of K that share a scale", _SCALES)
     def sf_vec_size(self) -> int:
         """Elements of a block with one scale."""
-        return SF_VEC_SIZE
+        return NVFP4_VEC_SIZE
+
+    @deduced("{p.sf_vec_size} for each of an atom's 4 columns", _SCALES)
+    def sf_atom_k(self) -> int:
+        """Elements of K that one scale atom covers."""
+        return ATOM_COLS * self.sf_vec_size
+
+    @deduced("{p.tile_k} elements in atoms of {p.sf_atom_k}", _SCALES)
+    def sf_atoms(self) -> int:
+        """Scale atoms along K of a stage."""
+        return self.tile_k // self.sf_atom_k
+
+    @deduced("scales come in whole blocks of 128 rows, for {p.tile_m} of A", _SCALES)
+    def sf_rows_a(self) -> int:
+        """Rows of SFA in a stage."""
+        return -(-self.tile_m // ATOM_ROWS) * ATOM_ROWS
 
     @deduced("scales come in whole blocks of 128 rows, for {p.tile_n} of B", _SCALES)
     def sf_rows_b(self) -> int:
         """Rows of SFB in a stage."""
-        return -(-self.tile_n // 128) * 128
+        return -(-self.tile_n // ATOM_ROWS) * ATOM_ROWS
 
     @deduced("4 for 128 rows and each K=64 block", _SCALES)
     def sfa_columns(self) -> int:
@@ -137,7 +153,7 @@ class Plan(EpilogueValues):
     @deduced("4 for each 128 of {p.sf_rows_b} rows and each K=64 block", _SCALES)
     def sfb_columns(self) -> int:
         """TMEM columns of SFB for one K=64 block."""
-        return SF_COLUMNS * self.sf_rows_b // 128
+        return SF_COLUMNS * self.sf_rows_b // ATOM_ROWS
 
     @deduced("one for 128 rows of SFA or SFB and each of {p.k_blocks} blocks", _SCALES)
     def scale_copies(self) -> int:
@@ -161,15 +177,15 @@ class Plan(EpilogueValues):
         """B of one stage, packed E2M1."""
         return self.tile_n * self.tile_k // 2
 
-    @deduced(_ONE_SCALE.format("tile_m"), _SCALES)
+    @deduced(_ONE_SCALE.format("sf_rows_a"), _SCALES)
     def sfa_nbytes(self) -> int:
         """SFA of one stage."""
-        return self.tile_m * self.tile_k // SF_VEC_SIZE
+        return self.sf_rows_a * self.tile_k // self.sf_vec_size
 
     @deduced(_ONE_SCALE.format("sf_rows_b"), _SCALES)
     def sfb_nbytes(self) -> int:
         """SFB of one stage."""
-        return self.sf_rows_b * self.tile_k // SF_VEC_SIZE
+        return self.sf_rows_b * self.tile_k // self.sf_vec_size
 
     @deduced(
         "{p.a_nbytes:,} of A, {p.b_nbytes:,} of B, {p.sfa_nbytes:,} of SFA and "
@@ -298,7 +314,10 @@ class Plan(EpilogueValues):
     )
     def tmem(self) -> TmemMap:
         """Columns in TMEM."""
-        return TmemMap.of(self.config, self.sf_rows_b)
+        k_blocks = self.k_blocks
+        return TmemMap.of(
+            self.config, k_blocks * self.sfa_columns, k_blocks * self.sfb_columns
+        )
 
     def idesc(self, scale_format: ScaleFormat) -> int:
         """Instruction descriptor of the tile's MMA; the scale type is an operand's."""

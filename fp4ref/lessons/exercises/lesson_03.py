@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from fp4ref.gemm.config import SF_VEC_SIZE, TILE_K, TILE_M
+from fp4ref.gemm.config import GemmConfig
 from fp4ref.gemm.partition import a_coords, multicast_masks, operand_map, scale_map
+from fp4ref.gemm.plan import plan
 from fp4ref.gemm.tile_grid import WorkTile
 from fp4ref.layout import SwizzleMode
 from fp4ref.lessons.exercise import exercise
@@ -30,7 +31,7 @@ from fp4ref.lessons.exercise import exercise
 )
 def box_of_a() -> list[int]:
     """Ask the partition."""
-    return list(a_coords(WorkTile(5, 0, 0), 3))
+    return list(a_coords(WorkTile(5, 0, 0), 3, plan(GemmConfig())))
 
 
 @exercise(
@@ -75,9 +76,10 @@ def swizzle_128b(offset: int) -> int:
 )
 def credited() -> list[int]:
     """Ask the tensor maps of the stage."""
-    k = TILE_K * SF_VEC_SIZE
-    operands = [operand_map(0, rows, k, 1, TILE_M) for rows in (100, 128)]
-    scales = [scale_map(0, rows, k, 1, 1) for rows in (100, 128)]
+    p = plan(GemmConfig())
+    k, box = p.tile_k * p.sf_vec_size, (p.tile_k, p.tile_m)
+    operands = [operand_map(0, rows, k, 1, box) for rows in (100, 128)]
+    scales = [scale_map(0, rows, k, 1, p, p.sf_rows_a) for rows in (100, 128)]
     return [each.box_nbytes for each in (*operands, *scales)]
 
 

@@ -9,7 +9,9 @@ from __future__ import annotations
 from math import prod
 
 from fp4ref.errors import TensorMapError
+from fp4ref.gemm.config import GemmConfig
 from fp4ref.gemm.partition import subtile_coords
+from fp4ref.gemm.plan import plan
 from fp4ref.gemm.tile_grid import WorkTile
 from fp4ref.hardware.tensor_map import MAX_RANK, DataType, TensorMap
 from fp4ref.layout import Layout, zipped_divide
@@ -160,7 +162,7 @@ def four_bit_subtile_nbytes() -> int:
 
 def corner_of_subtile() -> list[int]:
     """M and N of the first subtile of tile (0, 1)."""
-    n, m, _ = subtile_coords(WorkTile(*_SECOND_TILE, 0), 0, _TILE[1])
+    n, m, _ = subtile_coords(WorkTile(*_SECOND_TILE, 0), 0, plan(GemmConfig()))
     return [m, n]
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from fp4ref.gemm.config import GemmConfig
 from fp4ref.gemm.partition import a_coords, multicast_masks
+from fp4ref.gemm.plan import plan
 from fp4ref.gemm.tile_grid import WorkTile
 from fp4ref.lessons.record import compiled
 from fp4ref.lessons.truths.runs import TILE, shown
@@ -18,7 +20,7 @@ def strides_of_a() -> list[int]:
 
 def corner_of_k_tile_1() -> list[int]:
     """What A's TMA tensor gives at the corner of k-tile 1."""
-    return list(a_coords(WorkTile(*TILE, 0), 1))
+    return list(a_coords(WorkTile(*TILE, 0), 1, plan(GemmConfig())))
 
 
 def scales_of_a() -> list[int]:
