@@ -53,7 +53,8 @@ def _asked(p: Plan) -> Iterator[str]:
 
 
 _NUMBERS = (
-    *("tile_m", "tile_n", "tile_k", "k_blocks", "sf_vec_size", "subtile_n", "subtiles"),
+    *("tile_m", "tile_n", "tile_k", "k_blocks", "subtile_n", "subtiles"),
+    *("sf_vec_size", "sf_atoms", "sfb_blocks"),
     *("mainloop_stages", "a_nbytes", "b_nbytes", "sfa_nbytes", "sfb_nbytes"),
     *("stage_tx_bytes", "c_subtile_nbytes", "c_row_nbytes", "d_row_nbytes"),
     *("sfa_columns", "sfb_columns"),

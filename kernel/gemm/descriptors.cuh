@@ -18,10 +18,12 @@ __device__ __forceinline__ constexpr u64 scale_descriptor(u32 address) {
 
 constexpr u32 K_BLOCK_STEP = MMA_K / 2 >> 4;  // 32 bytes of an operand row
 constexpr u32 SF_BLOCK_STEP = 512 >> 4;       // one scale atom
+constexpr u32 SF_COLUMNS = 4;                 // of TMEM, for one scale atom
 
-// Matrix descriptors of one mainloop stage, one for each K=64 block.
+// Matrix descriptors of one mainloop stage, one for each K=64 block, and of SFB for each row
+// block too.
 struct alignas(16) StageDescriptors {
-    u64 a[K_BLOCKS], b[K_BLOCKS], sfa[K_BLOCKS], sfb[K_BLOCKS];
+    u64 a[K_BLOCKS], b[K_BLOCKS], sfa[K_BLOCKS], sfb[SFB_BLOCKS][K_BLOCKS];
 };
 
 struct Descriptors {
@@ -38,7 +40,9 @@ __device__ constexpr Descriptors all_descriptors() {
             stage.a[k_block] = operand_descriptor(base + smem_map::A + i * A_NBYTES) + k;
             stage.b[k_block] = operand_descriptor(base + smem_map::B + i * B_NBYTES) + k;
             stage.sfa[k_block] = scale_descriptor(base + smem_map::SFA + i * SFA_NBYTES) + sf;
-            stage.sfb[k_block] = scale_descriptor(base + smem_map::SFB + i * SFB_NBYTES) + sf;
+            const u64 sfb = scale_descriptor(base + smem_map::SFB + i * SFB_NBYTES) + sf;
+            for (u32 block = 0; block < SFB_BLOCKS; ++block)
+                stage.sfb[block][k_block] = sfb + block * SF_ATOMS * SF_BLOCK_STEP;
         }
     }
     return all;

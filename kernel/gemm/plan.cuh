@@ -20,12 +20,16 @@ constexpr u32 TILE_N = 128;
 constexpr u32 TILE_K = 256;
 // MMAs of K = 64 in 256.
 constexpr u32 K_BLOCKS = 4;
-// NVFP4: elements of K that share a scale.
-constexpr u32 SF_VEC_SIZE = 16;
 // columns of D that the epilogue handles at a time.
 constexpr u32 SUBTILE_N = 32;
 // columns of D in pieces of 32: 128 / 32.
 constexpr u32 SUBTILES = 4;
+// NVFP4: elements of K that share a scale.
+constexpr u32 SF_VEC_SIZE = 16;
+// 256 elements in atoms of 64.
+constexpr u32 SF_ATOMS = 4;
+// 128 rows in blocks of 128.
+constexpr u32 SFB_BLOCKS = 1;
 // asked: None; None takes all 5 that fit.
 constexpr u32 MAINLOOP_STAGES = 5;
 // 128 x 256 elements of 4 bits.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import NamedTuple
 
-from fp4ref.gemm.descriptors import SF_BLOCK_STEP, scale_descriptor
+from fp4ref.gemm.descriptors import SF_BLOCK_STEP, SF_COLUMNS, scale_descriptor
 from fp4ref.gemm.pipeline import PipelineState
 from fp4ref.gemm.shared_storage import SharedStorage
 from fp4ref.hardware import mbarrier, tcgen05
@@ -57,14 +57,20 @@ class ScaleCopies:
             self.taddr + plan.tmem.sfa[self.buffer],
             self.taddr + plan.tmem.sfb[self.buffer],
         )
-        self._copy(columns.sfa, plan.sfa_columns, address("sfa", stage))
-        self._copy(columns.sfb, plan.sfb_columns, address("sfb", stage))
+        self._copy(columns.sfa, address("sfa", stage), plan.sfa_blocks)
+        self._copy(columns.sfb, address("sfb", stage), plan.sfb_blocks)
         self.buffer = (self.buffer + 1) % plan.scale_buffers
         return columns
 
-    def _copy(self, to: int, columns: int, source: int) -> None:
-        """Copy the atoms of one operand: 128 rows and 4 scales each."""
-        descriptor = scale_descriptor(source)
-        for k_block in range(self.storage.plan.k_blocks):
-            at = to + k_block * columns
-            tcgen05.cp(self.warp, at, descriptor + k_block * SF_BLOCK_STEP)
+    def _copy(self, to: int, source: int, blocks: int) -> None:
+        """Copy the atoms of one operand: 128 rows and 4 scales each.
+
+        Shared memory has the atoms of a row block side by side, TMEM those of a K=64
+        block.
+        """
+        descriptor, plan = scale_descriptor(source), self.storage.plan
+        for k_block in range(plan.k_blocks):
+            for block in range(blocks):
+                at = to + (k_block * blocks + block) * SF_COLUMNS
+                atom = block * plan.sf_atoms + k_block
+                tcgen05.cp(self.warp, at, descriptor + atom * SF_BLOCK_STEP)

@@ -118,7 +118,7 @@ def _finite(field: str) -> None:
 
 
 _one_of("tile_m", TILE_M, gap="gemm-tile")
-_one_of("tile_n", 64, 128, gap="gemm-tile")
+_one_of("tile_n", 64, 128, 192, 256, gap="gemm-tile")
 _one_of("tile_k", TILE_K, gap="gemm-tile")
 _one_of("d_format", "f32", "bf16", "f16", "nvfp4", gap="gemm-output")
 _one_of("c_format", None, "f32", "bf16", "f16", gap="gemm-output")

@@ -145,20 +145,30 @@ class Plan(EpilogueValues):
         """Rows of SFB in a stage."""
         return -(-self.tile_n // ATOM_ROWS) * ATOM_ROWS
 
+    @deduced("{p.sf_rows_a} rows in blocks of 128", _SCALES)
+    def sfa_blocks(self) -> int:
+        """Row blocks of SFA in a stage, an atom high."""
+        return self.sf_rows_a // ATOM_ROWS
+
+    @deduced("{p.sf_rows_b} rows in blocks of 128", _SCALES)
+    def sfb_blocks(self) -> int:
+        """Row blocks of SFB in a stage, an atom high."""
+        return self.sf_rows_b // ATOM_ROWS
+
     @deduced("4 for 128 rows and each K=64 block", _SCALES)
     def sfa_columns(self) -> int:
         """TMEM columns of SFA for one K=64 block."""
-        return SF_COLUMNS
+        return SF_COLUMNS * self.sfa_blocks
 
     @deduced("4 for each 128 of {p.sf_rows_b} rows and each K=64 block", _SCALES)
     def sfb_columns(self) -> int:
         """TMEM columns of SFB for one K=64 block."""
-        return SF_COLUMNS * self.sf_rows_b // ATOM_ROWS
+        return SF_COLUMNS * self.sfb_blocks
 
     @deduced("one for 128 rows of SFA or SFB and each of {p.k_blocks} blocks", _SCALES)
     def scale_copies(self) -> int:
         """``tcgen05.cp`` of a k-tile."""
-        return self.k_blocks * (self.sfa_columns + self.sfb_columns) // SF_COLUMNS
+        return self.k_blocks * (self.sfa_blocks + self.sfb_blocks)
 
     # -- a mainloop stage ----------------------------------------------------------
 

@@ -35,7 +35,10 @@ struct ScaleCopies {
             tcgen05_cp(elected, sfa + k_block * SFA_COLUMNS, stage.sfa[k_block]);
 #pragma unroll
         for (u32 k_block = 0; k_block < K_BLOCKS; ++k_block)
-            tcgen05_cp(elected, sfb + k_block * SFB_COLUMNS, stage.sfb[k_block]);
+#pragma unroll
+            for (u32 block = 0; block < SFB_BLOCKS; ++block)
+                tcgen05_cp(elected, sfb + k_block * SFB_COLUMNS + block * SF_COLUMNS,
+                           stage.sfb[block][k_block]);
         if constexpr (SCALE_BUFFERS > 1) buffer ^= 1;
         return {sfa, sfb};
     }
