@@ -55,8 +55,8 @@ def _asked(p: Plan) -> Iterator[str]:
 _NUMBERS = (
     *("tile_m", "tile_n", "tile_k", "k_blocks", "subtile_n", "subtiles"),
     *("sf_vec_size", "sf_atoms", "sfb_blocks"),
-    *("mainloop_stages", "a_nbytes", "b_nbytes", "sfa_nbytes", "sfb_nbytes"),
-    *("stage_tx_bytes", "c_subtile_nbytes", "c_row_nbytes", "d_row_nbytes"),
+    *("mainloop_stages", "k_group", "a_nbytes", "b_nbytes", "sfa_nbytes", "sfb_nbytes"),
+    *("k_tile_tx_bytes", "c_subtile_nbytes", "c_row_nbytes", "d_row_nbytes"),
     *("sfa_columns", "sfb_columns"),
 )
 
@@ -103,9 +103,9 @@ def _maps(p: Plan) -> Iterator[str]:
     yield "namespace tmem_map {"
     yield _number("SFA", p.tmem.sfa[0])
     yield _number("SFB", p.tmem.sfb[0])
-    columns = (p.tmem.end - p.tmem.sfa[0]) // p.config.mainloop.scale_buffers
-    yield f"{_number('BUFFER', columns)}  // columns of one scale buffer"
-    needed = f"SFA + SCALE_BUFFERS * BUFFER <= {COLUMNS}"
+    columns = (p.tmem.end - p.tmem.sfa[0]) // len(p.tmem.sfa)
+    yield f"{_number('K_TILE', columns)}  // columns of the scales of a k-tile"
+    needed = f"SFA + SCALE_BUFFERS * K_GROUP * K_TILE <= {COLUMNS}"
     yield f'static_assert({needed}, "TMEM has {COLUMNS} columns");'
     yield "}  // namespace tmem_map"
     yield ""

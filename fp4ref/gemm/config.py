@@ -47,13 +47,16 @@ class Mainloop:
     accumulator_stages
         Accumulators in TMEM.
     scale_buffers
-        Sets of scale columns in TMEM. 2 stays inside the PTX text; 1 is what CUTLASS
-        does and needs ``ordering="shipped"``.
+        Sets of scale columns in TMEM, each for a stage. 2 stays inside the PTX text; 1
+        is what CUTLASS does and needs ``ordering="shipped"``.
+    k_group
+        k-tiles of a stage, which share its two barriers: 1, 2 or 4.
     """
 
     stages: int | None = None
     accumulator_stages: int = 2
     scale_buffers: int = 2
+    k_group: int = 1
 
 
 @dataclass(frozen=True)

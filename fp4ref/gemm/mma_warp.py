@@ -92,7 +92,7 @@ def multiply_tile(
         tcgen05.fence_after_thread_sync(warp)
         with warp.frame("6.5"):
             warp.note("accumulate", value="zero", stage=accumulator.index)
-        for k_tile in range(k_tiles):
+        for k_tile in range(0, k_tiles, mma.scale_copies.k_group):
             with warp.frame("6.6", *(["6.8"] if k_tile else [])):
                 yield from multiply_k_tile(mma, work, accumulator, k_tile, k_tiles)
         with warp.frame("6.9"):
@@ -102,19 +102,24 @@ def multiply_tile(
 def multiply_k_tile(
     mma: Mma, work: WorkTile, accumulator: Stage, k_tile: int, k_tiles: int
 ) -> Generator[Blocked, None, None]:
-    """Wait for one stage, use it, give it back. Frames 6.6.2 to 6.7."""
-    warp = mma.warp
+    """Wait for one stage, use its k-tiles, give it back. Frames 6.6.2 to 6.7."""
+    warp, copies = mma.warp, mma.scale_copies
+    group = range(k_tile, min(k_tile + copies.k_group, k_tiles))
     with warp.frame("6.6.2"):
         stage = yield from mma.mainloop.wait()
     with stage:
         with warp.frame("6.6.3"):
-            if k_tile + 1 < k_tiles:
+            if group.stop < k_tiles:
                 mma.mainloop.peek()
         elect_sync(warp)
-        scales = yield from mma.scale_copies.copy(stage.index)  # 6.6.4
-        with warp.frame("6.6.5"):
-            for k_block in mma.multiplier.k_blocks:
-                accumulate = k_tile > 0 or k_block > 0
-                mma.multiplier.issue(
-                    accumulator, stage, scales, work, k_block, accumulate
-                )
+        yield from copies.acquire()  # 6.6.4
+        for i, k in enumerate(group):
+            buffer = stage.index * copies.k_group + i
+            scales = copies.copy(buffer, i)  # 6.6.4
+            with warp.frame("6.6.5"):
+                for k_block in mma.multiplier.k_blocks:
+                    accumulate = k > 0 or k_block > 0
+                    mma.multiplier.issue(
+                        accumulator, buffer, scales, work, k_block, accumulate
+                    )
+        copies.advance()

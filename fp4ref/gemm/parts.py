@@ -34,16 +34,21 @@ class Loader(Protocol):
     """How a mainloop stage is filled."""
 
     @property
-    def stage_tx_bytes(self) -> int:
-        """Bytes that a stage's full barrier is told to expect."""
+    def k_group(self) -> int:
+        """k-tiles of a whole stage."""
+        ...
+
+    @property
+    def k_tile_tx_bytes(self) -> int:
+        """Bytes that a stage's full barrier is told to expect for each k-tile."""
         ...
 
     def prefetch(self) -> None:
         """Fetch the tensor maps ahead of their first use."""
         ...
 
-    def load(self, stage: Stage, work: WorkTile, k_tile: int) -> None:
-        """Start the copies of one k-tile."""
+    def load(self, stage: Stage, work: WorkTile, group: range) -> None:
+        """Start the copies of the k-tiles of a stage."""
         ...
 
 
@@ -74,7 +79,7 @@ class Multiplier(Protocol):
     def issue(
         self,
         accumulator: Stage,
-        stage: Stage,
+        buffer: int,
         scales: ScaleColumns,
         work: WorkTile,
         k_block: int,

@@ -1,7 +1,8 @@
 """Part 5. producer_warp: the load warp fills mainloop stages by TMA.
 
-For each k-tile: wait until the stage is empty, expect its bytes, start four copies. The
-first stages of a tile are a prologue, after which the epilogue load warp may start.
+For each stage: wait until it is empty, expect its bytes, start four copies for each of
+its k-tiles. The first stages of a tile are a prologue, after which the epilogue load
+warp may start.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ def producer_warp(
     mainloop = Producer(warp, storage.ring("mainloop"), committed_by_tma)
     throttle = parts.throttle(warp, storage)
     k_tiles = storage.params.k_tiles
-    prologue = min(mainloop.ring.stages, k_tiles)
+    prologue = min(mainloop.ring.stages * loader.k_group, k_tiles)
     load_order = parts.load_order_barrier(warp, storage)
     with warp.frame("5 ctx"):
         while work.has_work:
@@ -53,7 +54,7 @@ def load(
     if first < last:
         with warp.frame("5.3"):
             mainloop.peek()
-    for k_tile in range(first, last):
+    for k_tile in range(first, last, loader.k_group):
         with warp.frame("5.4", *(["5.5"] if k_tile else [])):
             yield from load_k_tile(loader, mainloop, work, k_tile, last)
     with warp.frame("5.6"):
@@ -63,18 +64,20 @@ def load(
 def load_k_tile(
     loader: Loader, mainloop: Producer, work: WorkTile, k_tile: int, last: int
 ) -> Generator[Blocked, None, None]:
-    """Fill one stage. Frames 5.4.1 to 5.4.9."""
+    """Fill one stage, with the last group of a tile perhaps in part. Frame 5.4."""
     warp = mainloop.warp
+    group = range(k_tile, min(k_tile + loader.k_group, last))
     with warp.frame("5.4.1"):
         stage = yield from mainloop.acquire()
         with warp.frame("5.4.8"):
-            mbarrier.arrive_expect_tx(warp, stage.full, loader.stage_tx_bytes)
+            nbytes = len(group) * loader.k_tile_tx_bytes
+            mbarrier.arrive_expect_tx(warp, stage.full, nbytes)
     with stage:
         with warp.frame("5.4.2"):
-            if k_tile + 1 < last:
+            if group.stop < last:
                 mainloop.peek()
         with warp.frame("5.4.3"):
             elect_sync(warp)
-        loader.load(stage, work, k_tile)
+        loader.load(stage, work, group)
     with warp.frame("5.4.9"):
-        warp.note("load.k_tile", k_tile=k_tile, left=last - k_tile - 1)
+        warp.note("load.k_tile", k_tile=k_tile, left=last - group.stop)

@@ -20,29 +20,29 @@ constexpr u32 K_BLOCK_STEP = MMA_K / 2 >> 4;  // 32 bytes of an operand row
 constexpr u32 SF_BLOCK_STEP = 512 >> 4;       // one scale atom
 constexpr u32 SF_COLUMNS = 4;                 // of TMEM, for one scale atom
 
-// Matrix descriptors of one mainloop stage, one for each K=64 block, and of SFB for each row
+// Matrix descriptors of one k-tile's buffers, one for each K=64 block, and of SFB for each row
 // block too.
-struct alignas(16) StageDescriptors {
+struct alignas(16) BufferDescriptors {
     u64 a[K_BLOCKS], b[K_BLOCKS], sfa[K_BLOCKS], sfb[SFB_BLOCKS][K_BLOCKS];
 };
 
 struct Descriptors {
-    StageDescriptors stages[MAINLOOP_STAGES];
+    BufferDescriptors buffers[MAINLOOP_STAGES * K_GROUP];
 };
 
 __device__ constexpr Descriptors all_descriptors() {
     Descriptors all = {};
-    for (u32 i = 0; i < MAINLOOP_STAGES; ++i) {
+    for (u32 i = 0; i < MAINLOOP_STAGES * K_GROUP; ++i) {
         for (u32 k_block = 0; k_block < K_BLOCKS; ++k_block) {
             const u32 k = k_block * K_BLOCK_STEP, sf = k_block * SF_BLOCK_STEP;
             const u32 base = smem_map::BASE;
-            StageDescriptors& stage = all.stages[i];
-            stage.a[k_block] = operand_descriptor(base + smem_map::A + i * A_NBYTES) + k;
-            stage.b[k_block] = operand_descriptor(base + smem_map::B + i * B_NBYTES) + k;
-            stage.sfa[k_block] = scale_descriptor(base + smem_map::SFA + i * SFA_NBYTES) + sf;
+            BufferDescriptors& buffer = all.buffers[i];
+            buffer.a[k_block] = operand_descriptor(base + smem_map::A + i * A_NBYTES) + k;
+            buffer.b[k_block] = operand_descriptor(base + smem_map::B + i * B_NBYTES) + k;
+            buffer.sfa[k_block] = scale_descriptor(base + smem_map::SFA + i * SFA_NBYTES) + sf;
             const u64 sfb = scale_descriptor(base + smem_map::SFB + i * SFB_NBYTES) + sf;
             for (u32 block = 0; block < SFB_BLOCKS; ++block)
-                stage.sfb[block][k_block] = sfb + block * SF_ATOMS * SF_BLOCK_STEP;
+                buffer.sfb[block][k_block] = sfb + block * SF_ATOMS * SF_BLOCK_STEP;
         }
     }
     return all;

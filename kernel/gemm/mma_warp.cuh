@@ -26,18 +26,23 @@ __device__ __forceinline__ void commit_accumulator(bool elected, Stage stage) {
     tcgen05_commit(elected, stage.full);
 }
 
-// Wait for one stage, use it, give it back. Frames 6.6.2 to 6.7.
+// Wait for one stage, use its k-tiles, give it back. Frames 6.6.2 to 6.7.
 __device__ __forceinline__ void multiply_k_tile(Mma& mma, WorkTile work, Stage accumulator,
                                                 u32 k_tile, u32 k_tiles) {
+    const u32 tiles = group_size(k_tile, k_tiles);
     const Stage stage = mma.mainloop.wait();  // 6.6.2
-    if (k_tile + 1 < k_tiles) mma.mainloop.peek();  // 6.6.3
+    if (k_tile + tiles < k_tiles) mma.mainloop.peek();  // 6.6.3
     const bool elected = elect_sync();
-    const StageDescriptors descriptors = DESCRIPTORS.stages[stage.index];
-    const ScaleColumns scales = mma.scale_copies.copy(elected, descriptors);  // 6.6.4
+    mma.scale_copies.acquire();  // 6.6.4
+    for (u32 i = 0; i < tiles; ++i) {
+        const BufferDescriptors buffer = DESCRIPTORS.buffers[stage.index * K_GROUP + i];
+        const ScaleColumns scales = mma.scale_copies.copy(elected, buffer, i);  // 6.6.4
 #pragma unroll
-    for (u32 k_block = 0; k_block < K_BLOCKS; ++k_block)  // 6.6.5
-        mma.multiplier.issue(elected, accumulator, descriptors, scales, work, k_block,
-                             k_tile > 0 || k_block > 0);
+        for (u32 k_block = 0; k_block < K_BLOCKS; ++k_block)  // 6.6.5
+            mma.multiplier.issue(elected, accumulator, buffer, scales, work, k_block,
+                                 k_tile + i > 0 || k_block > 0);
+    }
+    mma.scale_copies.advance();
     release_stage(elected, stage);
 }
 
@@ -47,7 +52,7 @@ __device__ __forceinline__ void multiply_tile(Mma& mma, WorkTile work, u32 k_til
     const Stage accumulator = mma.accumulator.acquire();  // 6.6.1
     tcgen05_fence_after_thread_sync();
 #pragma unroll 2  // with two scale buffers, each half knows its own
-    for (u32 k_tile = 0; k_tile < k_tiles; ++k_tile)
+    for (u32 k_tile = 0; k_tile < k_tiles; k_tile += K_GROUP)
         multiply_k_tile(mma, work, accumulator, k_tile, k_tiles);
     commit_accumulator(elect_sync(), accumulator);
 }

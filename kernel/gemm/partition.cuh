@@ -10,6 +10,12 @@
 
 constexpr u32 ATOM_K = 4 * SF_VEC_SIZE;  // elements of K that one scale atom covers
 
+// k-tiles of the stage that starts with `k_tile`: the last stage of a tile may have fewer.
+__device__ __forceinline__ u32 group_size(u32 k_tile, u32 last) {
+    if constexpr (K_GROUP == 1) return 1;
+    return last - k_tile < K_GROUP ? last - k_tile : K_GROUP;
+}
+
 struct Coords3 {
     u32 x, y, z;
 };

@@ -32,6 +32,8 @@ constexpr u32 SF_ATOMS = 4;
 constexpr u32 SFB_BLOCKS = 1;
 // asked: None; None takes all 5 that fit.
 constexpr u32 MAINLOOP_STAGES = 5;
+// asked: 1; the last stage of a tile may have fewer.
+constexpr u32 K_GROUP = 1;
 // 128 x 256 elements of 4 bits.
 constexpr u32 A_NBYTES = 16384;
 // 128 x 256 elements of 4 bits.
@@ -41,7 +43,7 @@ constexpr u32 SFA_NBYTES = 2048;
 // one byte for each of 128 rows and 16 of 256 elements.
 constexpr u32 SFB_NBYTES = 2048;
 // 16,384 of A, 16,384 of B, 2,048 of SFA and 2,048 of SFB.
-constexpr u32 STAGE_TX_BYTES = 36864;
+constexpr u32 K_TILE_TX_BYTES = 36864;
 // 128 x 32 elements of None.
 constexpr u32 C_SUBTILE_NBYTES = 0;
 // 0 bytes in 128 rows.
@@ -97,8 +99,8 @@ static_assert(A % 1024 == 0 && B % 1024 == 0);  // 128-byte swizzle
 namespace tmem_map {
 constexpr u32 SFA = 256;
 constexpr u32 SFB = 272;
-constexpr u32 BUFFER = 32;  // columns of one scale buffer
-static_assert(SFA + SCALE_BUFFERS * BUFFER <= 512, "TMEM has 512 columns");
+constexpr u32 K_TILE = 32;  // columns of the scales of a k-tile
+static_assert(SFA + SCALE_BUFFERS * K_GROUP * K_TILE <= 512, "TMEM has 512 columns");
 }  // namespace tmem_map
 
 // The rings of barriers, by name.

@@ -1,20 +1,22 @@
 // Part 5. producer_warp: the load warp fills mainloop stages by TMA.
 //
-// For each k-tile: wait until the stage is empty, expect its bytes, start four copies. The
-// first stages of a tile are a prologue, after which the epilogue load warp may start.
+// For each stage: wait until it is empty, expect its bytes, start four copies for each of its
+// k-tiles. The first stages of a tile are a prologue, after which the epilogue load warp may
+// start.
 #pragma once
 #include "cleanup.cuh"
 #include "work.cuh"
 
-// Fill one stage. Frames 5.4.1 to 5.4.9.
+// Fill one stage, the last one of a tile perhaps in part. Frames 5.4.1 to 5.4.9.
 __device__ __forceinline__ void load_k_tile(const Loader& loader,
                                             Producer<MAINLOOP_STAGES>& mainloop, WorkTile work,
                                             u32 k_tile, u32 last) {
+    const u32 tiles = group_size(k_tile, last);
     const Stage stage = mainloop.acquire();  // 5.4.1
-    mbarrier_arrive_expect_tx(stage.full, STAGE_TX_BYTES);  // 5.4.8
-    if (k_tile + 1 < last) mainloop.peek();  // 5.4.2
+    mbarrier_arrive_expect_tx(stage.full, tiles * K_TILE_TX_BYTES);  // 5.4.8
+    if (k_tile + tiles < last) mainloop.peek();  // 5.4.2
     const bool elected = elect_sync();  // 5.4.3
-    loader.load(elected, stage, work, k_tile);
+    loader.load(elected, stage, work, k_tile, tiles);
     // No commit: TMA's complete_tx ends the phase that expect_tx opened.
 }
 
@@ -23,7 +25,7 @@ __device__ __forceinline__ void load(const Loader& loader, Producer<MAINLOOP_STA
                                      WorkTile work, u32 first, u32 last) {
     if (first < last) mainloop.peek();  // 5.3
 #pragma unroll 1
-    for (u32 k_tile = first; k_tile < last; ++k_tile)
+    for (u32 k_tile = first; k_tile < last; k_tile += K_GROUP)
         load_k_tile(loader, mainloop, work, k_tile, last);
 }
 
@@ -37,7 +39,8 @@ __device__ __forceinline__ void producer_warp(const SharedStorage& storage) {
     Producer<MAINLOOP_STAGES> mainloop = {storage.mainloop()};
     Throttle throttle(storage);
     const u32 k_tiles = storage.params.k_tiles();
-    const u32 prologue = MAINLOOP_STAGES < k_tiles ? MAINLOOP_STAGES : k_tiles;  // 2.3
+    const u32 staged = MAINLOOP_STAGES * K_GROUP;
+    const u32 prologue = staged < k_tiles ? staged : k_tiles;  // 2.3
     LoadOrderBarrier load_order(storage);
     while (work.has_work()) {
         throttle.release();

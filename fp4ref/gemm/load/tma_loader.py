@@ -1,4 +1,4 @@
-"""Part 5. tma_loader: one mainloop stage by four TMA copies."""
+"""Part 5. tma_loader: each k-tile of a stage by four TMA copies."""
 
 from __future__ import annotations
 
@@ -20,9 +20,14 @@ class TmaLoader:
     storage: SharedStorage
 
     @property
-    def stage_tx_bytes(self) -> int:
-        """Bytes that the copies of a stage credit to its full barrier."""
-        return self.storage.plan.stage_tx_bytes
+    def k_group(self) -> int:
+        """k-tiles of a whole stage."""
+        return self.storage.plan.k_group
+
+    @property
+    def k_tile_tx_bytes(self) -> int:
+        """Bytes that the copies of a k-tile credit to a full barrier."""
+        return self.storage.plan.k_tile_tx_bytes
 
     def prefetch(self) -> None:
         """Fetch the tensor maps ahead of their first use."""
@@ -30,10 +35,15 @@ class TmaLoader:
         for tensor_map in (params.a, params.b, params.sfa, params.sfb):
             tma.prefetch_tensormap(self.warp, tensor_map)
 
-    def load(self, stage: Stage, work: WorkTile, k_tile: int) -> None:
-        """Start the copies of one k-tile. Frames 5.4.4 to 5.4.7."""
+    def load(self, stage: Stage, work: WorkTile, group: range) -> None:
+        """Start the copies of the k-tiles of a stage. Frames 5.4.4 to 5.4.7."""
+        for i, k_tile in enumerate(group):
+            self.load_one(stage, stage.index * self.k_group + i, work, k_tile)
+
+    def load_one(self, stage: Stage, i: int, work: WorkTile, k_tile: int) -> None:
+        """Start the copies of one k-tile into buffer `i`."""
         warp, storage, params = self.warp, self.storage, self.storage.params
-        i, plan = stage.index, storage.plan
+        plan = storage.plan
         with warp.frame("5.4.4"):  # 128 x 256 elements
             at = a_coords(work, k_tile, plan)
             tma.load(warp, params.a, at, storage.address("a", i), stage.full)

@@ -30,7 +30,7 @@ class OneSm:
     def issue(
         self,
         accumulator: Stage,
-        stage: Stage,
+        buffer: int,
         scales: ScaleColumns,
         work: WorkTile,
         k_block: int,
@@ -48,8 +48,8 @@ class OneSm:
             tcgen05.mma(
                 warp,
                 self.taddr + plan.tmem.accumulators[accumulator.index],
-                operand_descriptor(address("a", stage.index)) + k_block * K_BLOCK_STEP,
-                operand_descriptor(address("b", stage.index)) + k_block * K_BLOCK_STEP,
+                operand_descriptor(address("a", buffer)) + k_block * K_BLOCK_STEP,
+                operand_descriptor(address("b", buffer)) + k_block * K_BLOCK_STEP,
                 plan.idesc(self.storage.params.scale_format),
                 scales.sfa + k_block * plan.sfa_columns,
                 scales.sfb + k_block * plan.sfb_columns + shift,

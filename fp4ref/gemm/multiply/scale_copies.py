@@ -25,10 +25,10 @@ class ScaleCopies:
     Attributes
     ----------
     buffer
-        Of scales, for the next k-tile.
+        Of scales, for the next stage.
     reused
-        The stage whose commit frees that buffer: `scale_buffers` k-tiles ago. Before
-        the first k-tile these are the last stages of a round that never was.
+        The stage whose commit frees that buffer: `scale_buffers` stages ago. Before
+        the first these are the last stages of a round that never was.
     """
 
     def __init__(self, warp: Warp, storage: SharedStorage, taddr: int) -> None:
@@ -37,30 +37,42 @@ class ScaleCopies:
         plan = storage.plan
         self.reused = PipelineState(plan.mainloop_stages - plan.scale_buffers, 1)
 
-    @frame("6.6.4")
-    def copy(self, stage: int) -> Generator[Blocked, None, ScaleColumns]:
-        """Copy SFA and SFB of one stage into a scale buffer. Frame 6.6.4.
+    @property
+    def k_group(self) -> int:
+        """k-tiles of a whole stage."""
+        return self.storage.plan.k_group
 
-        The buffer's last MMAs must be complete: PTX orders no copy after an earlier
-        MMA. Their commit is the one that gave back the stage of that k-tile, so this
-        waits on that stage's empty barrier. With one buffer (CUTLASS's way) nothing is
-        waited for.
+    @frame("6.6.4")
+    def acquire(self) -> Generator[Blocked, None, None]:
+        """Wait until a buffer's last MMAs are complete. Frame 6.6.4.
+
+        PTX orders no copy after an earlier MMA. Their commit is the one that gave back
+        their stage, so this waits on that stage's empty barrier. With one buffer
+        (CUTLASS's way) nothing is waited for.
         """
-        plan, address = self.storage.plan, self.storage.address
+        plan = self.storage.plan
         if plan.scale_buffers > 1:
             # CUDA asks in the round that never was too: parity 1 passes at once.
             if self.reused.count >= plan.scale_buffers:
                 empty = self.storage.ring("mainloop").empty[self.reused.index]
                 yield from mbarrier.try_wait(self.warp, empty, self.reused.phase)
             self.reused.advance(plan.mainloop_stages)
+
+    @frame("6.6.4")
+    def copy(self, buffer: int, i: int) -> ScaleColumns:
+        """Copy SFA and SFB of the `i`-th k-tile of a stage. Frame 6.6.4."""
+        plan, address = self.storage.plan, self.storage.address
+        at = self.buffer * plan.k_group + i
         columns = ScaleColumns(
-            self.taddr + plan.tmem.sfa[self.buffer],
-            self.taddr + plan.tmem.sfb[self.buffer],
+            self.taddr + plan.tmem.sfa[at], self.taddr + plan.tmem.sfb[at]
         )
-        self._copy(columns.sfa, address("sfa", stage), plan.sfa_blocks)
-        self._copy(columns.sfb, address("sfb", stage), plan.sfb_blocks)
-        self.buffer = (self.buffer + 1) % plan.scale_buffers
+        self._copy(columns.sfa, address("sfa", buffer), plan.sfa_blocks)
+        self._copy(columns.sfb, address("sfb", buffer), plan.sfb_blocks)
         return columns
+
+    def advance(self) -> None:
+        """Go to the next buffer."""
+        self.buffer = (self.buffer + 1) % self.storage.plan.scale_buffers
 
     def _copy(self, to: int, source: int, blocks: int) -> None:
         """Copy the atoms of one operand: 128 rows and 4 scales each.

@@ -126,6 +126,7 @@ _one_of("activation", None, gap="gemm-activation", more=activations)
 _one_of("scheduler", "clc", "static", gap="gemm-scheduler")
 _one_of("raster", "m", "n", gap="gemm-scheduler")
 _one_of("scale_buffers", 1, 2)
+_one_of("k_group", 1, 2, 4)
 _one_of("bias", False, True)
 for _field in ("c_stages", "d_stages", "accumulator_stages", "clc_stages"):
     _count(_field)
@@ -179,7 +180,7 @@ def _accumulators(p: Plan) -> str | None:
     )
 
 
-_COLUMNS = ("accumulator_stages", "tile_m", "tile_n", "scale_buffers")
+_COLUMNS = ("accumulator_stages", "tile_m", "tile_n", "scale_buffers", "k_group")
 
 
 @rule("accumulators and scales fit in TMEM", _TMEM, *_COLUMNS, _ACCUMULATORS)
@@ -188,13 +189,14 @@ def _columns(p: Plan) -> str | None:
         return None
     return (
         f"accumulator_stages={p.config.asked('accumulator_stages')} of "
-        f"tile_n={p.tile_n} columns and scale_buffers={p.scale_buffers} need "
-        f"{p.tmem.end} TMEM columns of {COLUMNS}. Use fewer accumulator stages"
+        f"tile_n={p.tile_n} columns and scale_buffers={p.scale_buffers} for "
+        f"k_group={p.k_group} need {p.tmem.end} TMEM columns of {COLUMNS}. Use fewer "
+        "accumulator stages"
     )
 
 
 _TILE = ("tile_m", "tile_n", "tile_k")
-_EPILOGUE = ("c_stages", "d_stages", "c_format", "d_format", *_TILE)
+_EPILOGUE = ("c_stages", "d_stages", "c_format", "d_format", "k_group", *_TILE)
 _BUDGET = "CUTLASS sm100_pipeline_carveout.inl"
 
 

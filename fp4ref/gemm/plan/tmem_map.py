@@ -18,11 +18,11 @@ class TmemMap:
 
     @classmethod
     def of(cls, config: GemmConfig, sfa_columns: int, sfb_columns: int) -> TmemMap:
-        """Accumulators from column 0, then (SFA, SFB) of a k-tile for each buffer."""
+        """Accumulators from column 0, then (SFA, SFB) for each k-tile of a buffer."""
         n = config.tile.n
         at = config.mainloop.accumulator_stages * n
         sfa, sfb = [], []
-        for _ in range(config.mainloop.scale_buffers):
+        for _ in range(config.mainloop.scale_buffers * config.mainloop.k_group):
             sfa.append(at)
             at += sfa_columns
             sfb.append(at)

@@ -172,6 +172,11 @@ class Plan(EpilogueValues):
 
     # -- a mainloop stage ----------------------------------------------------------
 
+    @deduced("asked: {value}; the last stage of a tile may have fewer", _BUILDER)
+    def k_group(self) -> int:
+        """k-tiles of a stage."""
+        return self.config.mainloop.k_group
+
     @deduced("a row of {p.tile_k} elements is as long as the swizzle's span", _BUILDER)
     def operand_swizzle(self) -> SwizzleMode:
         """Swizzle of A and B in shared memory."""
@@ -202,9 +207,14 @@ class Plan(EpilogueValues):
         "{p.sfb_nbytes:,} of SFB",
         _BUILDER,
     )
-    def stage_tx_bytes(self) -> int:
-        """Bytes that a stage's four loads credit to its full barrier. Frame 5.4.8."""
+    def k_tile_tx_bytes(self) -> int:
+        """Bytes that the four loads of a k-tile credit to a full barrier."""
         return self.a_nbytes + self.b_nbytes + self.sfa_nbytes + self.sfb_nbytes
+
+    @deduced("{p.k_tile_tx_bytes:,} for each of {p.k_group} k-tiles", _BUILDER)
+    def stage_tx_bytes(self) -> int:
+        """Bytes that a stage's loads credit to its full barrier. Frame 5.4.8."""
+        return self.k_group * self.k_tile_tx_bytes
 
     @deduced(
         "{p.stage_tx_bytes:,} of data and "
@@ -294,7 +304,7 @@ class Plan(EpilogueValues):
     @deduced("what lies behind the barriers: answers, TMEM pointer, tiles", _KERNEL)
     def buffers(self) -> tuple[Buffer, ...]:
         """The table of buffers; 128-byte swizzle repeats after 1,024 bytes."""
-        config, stages = self.config, self.mainloop_stages
+        config, stages = self.config, self.mainloop_stages * self.k_group
         of_c, of_d = self.c_subtile_nbytes, self.d_subtile_nbytes
         answer = RESPONSE_NBYTES
         return (
@@ -319,7 +329,7 @@ class Plan(EpilogueValues):
 
     @deduced(
         "{c.accumulator_stages} accumulators of {p.tile_n} columns, then "
-        "{c.scale_buffers} of SFA and SFB",
+        "{c.scale_buffers} of SFA and SFB for each of {p.k_group} k-tiles",
         _BUILDER,
     )
     def tmem(self) -> TmemMap:

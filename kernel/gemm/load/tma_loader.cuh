@@ -1,4 +1,4 @@
-// Part 5. tma_loader: one mainloop stage by four TMA copies.
+// Part 5. tma_loader: each k-tile of a stage by four TMA copies.
 #pragma once
 #include "../../hardware/tma.cuh"
 #include "../shared_storage.cuh"
@@ -15,11 +15,17 @@ struct TmaLoader {
         tma_prefetch_tensormap(params.sfb);
     }
 
-    // Start the copies of one k-tile. Frames 5.4.4 to 5.4.7.
-    __device__ __forceinline__ void load(bool elected, Stage stage, WorkTile work,
-                                         u32 k_tile) const {
+    // Start the copies of the k-tiles of a stage. Frames 5.4.4 to 5.4.7.
+    __device__ __forceinline__ void load(bool elected, Stage stage, WorkTile work, u32 k_tile,
+                                         u32 tiles) const {
+        for (u32 i = 0; i < tiles; ++i)
+            load_one(elected, stage, stage.index * K_GROUP + i, work, k_tile + i);
+    }
+
+    // Start the copies of one k-tile into buffer `i`.
+    __device__ __forceinline__ void load_one(bool elected, Stage stage, u32 i, WorkTile work,
+                                             u32 k_tile) const {
         const GemmParams& params = storage.params;
-        const u32 i = stage.index;
         const Coords3 a = a_coords(work, k_tile);  // 5.4.4
         tma_load(elected, params.a, a.x, a.y, a.z, storage.a(i), stage.full);
         const Coords3 b = b_coords(work, k_tile);  // 5.4.5

@@ -13,11 +13,11 @@ struct OneSm {
 
     // Issue one MMA of K = 64. Frames 6.6.6 to 6.6.12.
     __device__ __forceinline__ void issue(bool elected, Stage accumulator,
-                                          const StageDescriptors& stage, ScaleColumns scales,
+                                          const BufferDescriptors& buffer, ScaleColumns scales,
                                           WorkTile work, u32 k_block, bool accumulate) const {
         const u32 d = taddr + accumulator.index * TILE_N;
         const u32 shift = sfb_column_shift(TILE_N, work.n);
-        tcgen05_mma(elected, d, stage.a[k_block], stage.b[k_block], idesc,
+        tcgen05_mma(elected, d, buffer.a[k_block], buffer.b[k_block], idesc,
                     scales.sfa + k_block * SFA_COLUMNS, scales.sfb + k_block * SFB_COLUMNS + shift,
                     accumulate);
     }

@@ -12,34 +12,44 @@ struct ScaleColumns {
 struct ScaleCopies {
     const SharedStorage& storage;
     u32 taddr;
-    u32 buffer = 0;  // for the next k-tile
-    // The stage whose commit frees that buffer: SCALE_BUFFERS k-tiles ago. Before the first
-    // k-tile these are the last stages of a round that never was, which parity 1 takes as done.
+    u32 buffer = 0;  // for the next stage
+    // The stage whose commit frees that buffer: SCALE_BUFFERS stages ago. Before the first
+    // these are the last stages of a round that never was, which parity 1 takes as done.
     PipelineState reused = {MAINLOOP_STAGES - SCALE_BUFFERS, 1};
 
-    // Copy SFA and SFB of one stage into a scale buffer. Frame 6.6.4.
+    // Wait until a buffer's last MMAs are complete. Frame 6.6.4.
     //
-    // The buffer's last MMAs must be complete: PTX orders no copy after an earlier MMA. Their
-    // commit is the one that gave back the stage of that k-tile, so this waits on that stage's
-    // empty barrier. With one buffer (CUTLASS's way) nothing is waited for.
-    __device__ __forceinline__ ScaleColumns copy(bool elected, const StageDescriptors& stage) {
+    // PTX orders no copy after an earlier MMA. Their commit is the one that gave back their
+    // stage, so this waits on that stage's empty barrier. With one buffer (CUTLASS's way)
+    // nothing is waited for.
+    __device__ __forceinline__ void acquire() {
         if constexpr (SCALE_BUFFERS > 1) {
             const u32 empty = storage.mainloop().empty + MBARRIER_NBYTES * reused.index;
             mbarrier_try_wait(empty, reused.phase);
             reused.advance<MAINLOOP_STAGES>();
         }
-        const u32 sfa = taddr + tmem_map::SFA + buffer * tmem_map::BUFFER;
-        const u32 sfb = taddr + tmem_map::SFB + buffer * tmem_map::BUFFER;
+    }
+
+    // Copy SFA and SFB of the i-th k-tile of a stage. Frame 6.6.4.
+    __device__ __forceinline__ ScaleColumns copy(bool elected, const BufferDescriptors& from,
+                                                 u32 i) const {
+        const u32 at = (buffer * K_GROUP + i) * tmem_map::K_TILE;
+        const u32 sfa = taddr + tmem_map::SFA + at;
+        const u32 sfb = taddr + tmem_map::SFB + at;
 #pragma unroll
         for (u32 k_block = 0; k_block < K_BLOCKS; ++k_block)
-            tcgen05_cp(elected, sfa + k_block * SFA_COLUMNS, stage.sfa[k_block]);
+            tcgen05_cp(elected, sfa + k_block * SFA_COLUMNS, from.sfa[k_block]);
 #pragma unroll
         for (u32 k_block = 0; k_block < K_BLOCKS; ++k_block)
 #pragma unroll
             for (u32 block = 0; block < SFB_BLOCKS; ++block)
                 tcgen05_cp(elected, sfb + k_block * SFB_COLUMNS + block * SF_COLUMNS,
-                           stage.sfb[block][k_block]);
-        if constexpr (SCALE_BUFFERS > 1) buffer ^= 1;
+                           from.sfb[block][k_block]);
         return {sfa, sfb};
+    }
+
+    // Go to the next buffer.
+    __device__ __forceinline__ void advance() {
+        if constexpr (SCALE_BUFFERS > 1) buffer ^= 1;
     }
 };
