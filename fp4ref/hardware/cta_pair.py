@@ -100,7 +100,7 @@ def pair_of(warp: Warp, what: str) -> CtaPair:
     Raises
     ------
     ClusterFault
-        There is no peer, or it has exited.
+        There is no peer.
     """
     cta = warp.cta
     cluster = cta.cluster
@@ -118,20 +118,18 @@ def pair_of(warp: Warp, what: str) -> CtaPair:
     if pair is None:
         pair = CtaPair((cluster.ctas[even], cluster.ctas[even + 1]))
         cluster.pairs[even] = pair
-    if pair.other(cta).finished:
-        raise ClusterFault(
-            f"{what}.cta_group::2 after the peer has exited",
-            who=warp.who,
-            where=f"peer: cta {pair.other(cta).ctaid}",
-            rule="when one CTA of a pair issues, the other one is active and has not "
-            "exited [PTX: issue granularity]",
-            remedy="let both CTAs pass a cluster barrier before they return",
-        )
     return pair
 
 
-def participants(warp: Warp, cta_group: int, what: str) -> tuple[Cta, ...]:
+def participants(
+    warp: Warp, cta_group: int, what: str, *, last: bool = False
+) -> tuple[Cta, ...]:
     """CTAs that take part in a tcgen05 operation: the own one, or a pair, even first.
+
+    Parameters
+    ----------
+    last
+        Whether the peer may have exited: after its own ``tcgen05.dealloc``.
 
     Raises
     ------
@@ -154,7 +152,18 @@ def participants(warp: Warp, cta_group: int, what: str) -> tuple[Cta, ...]:
         machine.cta_group_user = f"{what}.cta_group::{cta_group} by {warp.who}"
     if cta_group == 1:
         return (warp.cta,)
-    return pair_of(warp, what).ctas
+    pair = pair_of(warp, what)
+    peer = pair.other(warp.cta)
+    if peer.finished and not last:
+        raise ClusterFault(
+            f"{what}.cta_group::2 after the peer has exited",
+            who=warp.who,
+            where=f"peer: cta {peer.ctaid}",
+            rule="when one CTA of a pair issues, the other one is active and has not "
+            "exited [PTX: issue granularity]",
+            remedy="let both CTAs pass a cluster barrier before they return",
+        )
+    return pair.ctas
 
 
 def with_group(operands: dict[str, Any], cta_group: int) -> dict[str, Any]:
