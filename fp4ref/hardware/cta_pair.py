@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fp4ref.errors import ClusterFault, TmemAllocationFault
+from fp4ref.hardware.cluster import of_pair
 from fp4ref.hardware.sm import Cta, Warp
 
 
@@ -103,21 +104,12 @@ def pair_of(warp: Warp, what: str) -> CtaPair:
         There is no peer.
     """
     cta = warp.cta
-    cluster = cta.cluster
-    even = cta.rank & ~1
-    if even + 1 >= len(cluster.ctas):
-        raise ClusterFault(
-            f"{what}.cta_group::2 in a CTA without a peer",
-            who=warp.who,
-            where=f"rank {cta.rank} of a cluster of {len(cluster.ctas)} CTAs",
-            rule="two CTAs of a cluster whose ranks differ in the last bit form a pair "
-            "[PTX: CTA pair]",
-            remedy="launch with an even number of CTAs in a cluster",
-        )
-    pair: CtaPair | None = cluster.pairs.get(even)
+    pairs = cta.cluster.pairs
+    pair: CtaPair | None = pairs.get(cta.rank // 2)
     if pair is None:
-        pair = CtaPair((cluster.ctas[even], cluster.ctas[even + 1]))
-        cluster.pairs[even] = pair
+        even = of_pair(cta, 0, what, warp.who)
+        pair = CtaPair((even, of_pair(cta, 1, what, warp.who)))
+        pairs[cta.rank // 2] = pair
     return pair
 
 
