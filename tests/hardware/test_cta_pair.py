@@ -371,8 +371,8 @@ def test_the_trace_has_the_bytes_of_both_ctas():
     assert landing.sm == 0
     assert landing.operands["cta_group"] == 2
     assert {r.space for r in landing.reads} == {"smem0", "smem1"}
-    assert {w.where.space for w in landing.writes} == {"tmem0", "tmem1"}
-    assert sum(w.where.size for w in landing.writes) == 256 * 32 * 4
+    assert {w.space for w in landing.writes} == {"tmem0", "tmem1"}
+    assert sum(w.size for w in landing.writes) == 256 * 32 * 4
     # 128 rows of A and 16 of B in each CTA.
     spans = sorted((r.space, r.start - TILE) for r in landing.reads)
     assert spans == [
