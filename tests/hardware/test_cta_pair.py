@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from mma_tiles import SF_WORD
 from on_machine import MBAR, TILE, launch, machine
 from pair_tiles import (
     A_AT,
     B_AT,
+    BASE,
     PAIR,
+    SF_AT,
     by_leader,
     descriptor,
     in_pair,
@@ -25,7 +28,7 @@ from fp4ref.errors import (
     ReadWhileInFlight,
     TmemAllocationFault,
 )
-from fp4ref.hardware import mbarrier, mma_unscaled, tcgen05, tmem
+from fp4ref.hardware import cluster, mbarrier, mma_unscaled, smem, tcgen05, tmem
 from fp4ref.hardware.order.race import RaceFault
 from fp4ref.hardware.order.rules import Failure
 
@@ -140,6 +143,18 @@ def test_b31_dealloc_before_the_peers_alloc(schedule):
         assert race == ("tcgen05.alloc", "tcgen05.dealloc")
 
 
+def test_b31_is_a_fault_where_the_peer_has_not_come_so_far():
+    """Without an order of accesses: neither alloc waits for the other."""
+
+    def body(warp):
+        yield from alloc(warp)
+        tmem.dealloc(warp, 0, 64, 2)
+
+    with pytest.raises(TmemAllocationFault) as caught:
+        run_pair(body, schedule="eager")
+    assert "before cta (1, 0, 0), the peer, has executed" in str(caught.value)
+
+
 @pytest.mark.parametrize("schedule", SCHEDULES)
 @pytest.mark.parametrize("reader", [0, 1])
 def test_accesses_of_both_come_before_the_dealloc_of_either(schedule, reader):
@@ -172,12 +187,13 @@ def test_columns_of_a_pair_are_freed_before_exit():
         yield from sync(warp)
 
     def alone(warp):
-        if warp.cta.rank == 0:
+        if warp.cta.rank == 1:
             yield from alloc(warp)
+        yield from sync(warp)
 
     with pytest.raises(ExitFault, match="64 TMEM columns are allocated at exit"):
         run_pair(leak)
-    with pytest.raises(ExitFault, match="64 TMEM columns"):
+    with pytest.raises(ExitFault, match="allocated or freed by the peer CTA alone"):
         run_pair(alone)
 
 
@@ -327,7 +343,70 @@ class Exited:
         return "the peer"
 
 
+@pytest.mark.parametrize("schedule", ["eager", "late"])
+@pytest.mark.parametrize("issuer", [0, 1])
+def test_cp_copies_in_each_cta_from_its_own_memory(issuer, schedule):
+    memory, got = memories(), {}
+
+    def steps(warp):
+        base = warp.cta.smem_base
+        if warp.cta.rank == issuer:
+            tcgen05.cp(warp, 12, SF_WORD | SF_AT >> 4, cta_group=2)
+            tcgen05.commit(warp, base, 0b11, 2)
+        yield from mbarrier.try_wait(warp, base, 0)
+        got[warp.cta.rank] = warp.tmem.cells[:, 12:16].copy()
+
+    run_pair(in_pair(steps), memory=memory, schedule=schedule)
+    for rank in (0, 1):
+        rows = memory[rank][SF_AT - TILE :][:512].view(np.uint32).reshape(32, 4)
+        np.testing.assert_array_equal(got[rank], np.tile(rows, (4, 1)))
+
+
+def test_a_commit_of_a_pair_reaches_any_cta_of_the_cluster():
+    """One arrival in each CTA of the mask, or at the named mbarrier alone."""
+
+    def steps(warp):
+        base = warp.cta.smem_base
+        if warp.cta.rank == 2:
+            one_mma(warp)
+            tcgen05.commit(warp, base, 0b1001, 2)
+        if warp.cta.rank in (0, 3):
+            yield from mbarrier.try_wait(warp, base, 0)
+        if warp.cta.rank == 2:
+            tcgen05.commit(warp, cluster.mapa(warp, MBAR, 1), None, 2)
+        if warp.cta.rank == 1:
+            yield from mbarrier.try_wait(warp, base, 0)
+            assert warp.cta.cluster.ctas[2].mbarriers.completed.get(MBAR, 0) == 0
+
+    on = machine("late", sms=4)
+    grid = {"grid": (4, 1, 1), "cluster": (4, 1, 1)}
+    launch(on, in_pair(steps), setup=put(memories()), **grid)
+
+
 # -- what is in use, in both CTAs
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("fenced", [True, False])
+def test_the_commit_gives_operands_back_in_both_ctas(schedule, fenced):
+    """To ordinary stores too, after a proxy fence of each CTA for its own memory."""
+
+    def steps(warp):
+        yield from by_leader(one_mma)(warp)
+        if fenced:
+            smem.fence_proxy_async(warp)
+        for at in (A_AT, B_AT):
+            smem.st(warp, warp.cta.smem_base - BASE + at, np.zeros(16, np.uint8))
+
+    def run():
+        run_pair(in_pair(steps), memory=memories(), schedule=schedule, trace=True)
+
+    if fenced:
+        run()
+        return
+    with pytest.raises(RaceFault) as caught:
+        run()
+    assert {race.failure for race in caught.value.races} == {Failure.BRIDGE}
 
 
 @pytest.mark.parametrize("rank", [0, 1])
