@@ -194,6 +194,28 @@ def test_a_pair_equals_two_ctas_under_every_schedule(kind, schedule):
     pair_mma(kind, 256, 48, seed=5, schedule=schedule, accumulate=False)
 
 
+def random_case(seed):
+    """Kind, M, N, whether D is added, and the bytes, all of one seed."""
+    rng = np.random.default_rng(seed)
+    kind = str(rng.choice([*KINDS, *UNSCALED]))
+    m, n = int(rng.choice([128, 256])), 16 * int(rng.integers(1, 17))
+    schedule = "eager" if rng.integers(2) else "late"
+    pair_mma(kind, m, n, int(seed), schedule, bool(rng.integers(2)))
+
+
+def test_random_cases(rotating_seed):
+    for seed in range(20):
+        random_case(rotating_seed + seed)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("part", range(20))
+def test_ten_thousand_random_cases(part):
+    """All bit patterns of operands; D and the scales with zeros, infinities and NaN."""
+    for seed in range(500 * part, 500 * part + 500):
+        random_case(seed)
+
+
 def test_the_values_are_those_of_the_arithmetic():
     """Not only alike: the product of the rows as numerics multiplies them."""
     memory = memories(3)
