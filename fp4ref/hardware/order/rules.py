@@ -108,7 +108,7 @@ class Failure(Enum):
         "place the data elsewhere, or execute mbarrier.inval first",
     )
     EXIT = Words(
-        "async operation not drained at exit",
+        "work of others not drained at exit",
         "shared memory and TMEM are gone when the CTA has exited, also for operations "
         "in flight and for their signals",
         "let one thread of the CTA wait for it before the last one returns: a tail "
