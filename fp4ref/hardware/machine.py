@@ -131,6 +131,7 @@ class Machine(MachineState):
             )
         check_launch(grid, cluster, smem_nbytes, len(self.sms))
         self.pending = origins(grid, cluster, only)
+        self.cluster = cluster
         self.dependents_launched = False
         self.cta_group = 0
         self._attach_recorder()

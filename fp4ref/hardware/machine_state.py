@@ -41,6 +41,8 @@ class MachineState:
     ----------
     in_flight
         Operations that have not landed, oldest first.
+    cluster
+        Extents of the last launch's clusters, in CTAs.
     pending
         First CTAs of the clusters that have not been launched.
     cta_group, cta_group_user
@@ -72,6 +74,7 @@ class MachineState:
         )
         self.memories: list[Memory] = []
         self.in_flight: list[AsyncOp] = []
+        self.cluster: Dim3 = (1, 1, 1)
         self.pending: deque[Dim3] = deque()
         self.dependents_launched = False
         self.cta_group = 0
