@@ -127,6 +127,7 @@ class Machine(MachineState):
         self.pending = origins(grid, cluster, only)
         self.cluster = cluster
         self.dependents_launched = False
+        self.cta_group = 0
         self._attach_recorder()
         self.order.begin()
         for sm in self.sms:

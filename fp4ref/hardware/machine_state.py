@@ -45,6 +45,8 @@ class MachineState:
         Extents of the last launch's clusters, in CTAs.
     pending
         First CTAs of the clusters that have not been launched.
+    cta_group, cta_group_user
+        Of the launch's tcgen05 instructions, 0 before the first; and what that was.
     stats, advisories
         How often each operation was issued, and each `Advisory` relied on.
     agent
@@ -75,6 +77,8 @@ class MachineState:
         self.cluster: Dim3 = (1, 1, 1)
         self.pending: deque[Dim3] = deque()
         self.dependents_launched = False
+        self.cta_group = 0
+        self.cta_group_user = ""
         self.stats: dict[str, int] = {}
         self.advisories: dict[str, int] = {}
         self.agent = "host"
