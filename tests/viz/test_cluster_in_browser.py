@@ -81,13 +81,25 @@ def test_it_names_each_receiver_and_its_barrier(
 
 
 def test_keys_go_to_the_steps_that_cross(trace: Trace, open_players: Any) -> None:
-    crossing = [e.step for e in trace if {w.space for w in e.writes} - {f"smem{e.sm}"}]
-    assert len(crossing) == 2
+    """An issue that reaches others, and each of its landings."""
+    issues = [e.step for e in trace if e.kind == "issue"]
+    landings = [e.step for e in trace if e.kind == "land"]
     page = open_players(viz.play(trace, view="cluster", step=0))
     player = page.locator(".fp4ref-player")
     player.focus()
     found = []
-    for _ in crossing:
+    for _ in (*issues, *landings):
         page.keyboard.press("n")
         found.append(int(player.get_attribute("data-step")))
-    assert found == crossing
+    assert (len(issues), len(landings)) == (2, 4)
+    assert found == sorted(issues + landings)
+
+
+def test_an_issue_says_who_will_receive(trace: Trace, open_players: Any) -> None:
+    issue = next(e for e in trace if e.kind == "issue")
+    page = open_players(viz.play(trace, view="cluster", step=issue.step))
+    page.locator("summary").click()
+    rows = page.locator(".fp4ref-twin tbody tr").all_text_contents()
+    assert ["to come" in row for row in rows] == [
+        bool(MASK >> rank & 1) for rank in range(4)
+    ]

@@ -1,5 +1,6 @@
 // cluster: the CTAs of one cluster; whose memory one operation read and wrote, which barriers it told.
 
+const LANDS = KINDS.indexOf("land");
 const spaceSm = (space) => (/^[st]mem\d/.test(space) ? +space.slice(4) : -1);
 
 const clusterView = {
@@ -14,9 +15,23 @@ const clusterView = {
     const spaces = [...reads[i].map((r) => range[r][0]), ...writes[i].map(([r]) => range[r][0]), ...barrier[i].map(([b]) => labels[b][0])];
     return new Set(spaces.map(spaceSm).filter((sm) => sm >= 0));
   },
+  // The landings of an operation, by the step of its issue: a multicast has one for each CTA.
+  landings(m) {
+    if (!m.landings) {
+      m.landings = new Map();
+      for (let i = 0; i < m.length; i++)
+        if (m.columns.kind[i] === LANDS) m.landings.set(m.columns.issued[i], [...(m.landings.get(m.columns.issued[i]) ?? []), i]);
+    }
+    return m.landings;
+  },
+  // An event with the other landings of its operation, as far as they are in the trace.
+  parts(m, e) {
+    const of = e.kind === "land" ? e.issued : e.step;
+    return [...new Set([e.step, ...(e.kind === "sync" || e.kind === "note" ? [] : this.landings(m).get(of) ?? [])])];
+  },
   // Steps at which an operation reaches a CTA that did not issue it.
   crossings(m) {
-    m.crossings ??= Array.from({ length: m.length }, (_, i) => i).filter((i) => [...this.touched(m, i)].some((sm) => sm !== m.columns.sm[i]));
+    m.crossings ??= Array.from({ length: m.length }, (_, i) => i).filter((i) => this.parts(m, m.event(i)).some((j) => [...this.touched(m, j)].some((sm) => sm !== m.columns.sm[i])));
     return m.crossings;
   },
   hop({ m, step, go }, way) {
@@ -54,17 +69,24 @@ const clusterView = {
     }
     return found.sort((a, b) => a.rank - b.rank);
   },
-  // What the event did in the CTA on one SM: [kind, words].
+  // What the operation does in the CTA on one SM: [kind, words].
   facts(m, e, sm, T) {
+    return [
+      ...(sm === e.sm ? [["issuer", e.kind === "sync" ? T("cluster.acts", { who: e.agent }) : T("cluster.issued")]] : []),
+      ...this.parts(m, e).flatMap((i) => this.factsAt(m, m.event(i), e.step, sm, T)),
+    ];
+  },
+  factsAt(m, e, step, sm, T) {
     const inSm = ([space]) => spaceSm(space) === sm, told = e.barrier.filter((b) => b.sm === sm);
     const data = e.writes.filter((w) => inSm(w) && !told.some((b) => b.space === w[0] && b.address === w[1]));
+    const when = e.step > step ? "cluster.later" : e.step < step ? "cluster.earlier" : "";
     const say = (key, [space, start, nbytes, rows]) => T(key, { n: (nbytes * rows).toLocaleString("en"), where: `${space.slice(0, 4).toUpperCase()} ${hex(start)}` });
-    return [
-      ...(sm === e.sm ? [["issuer", T(e.kind === "land" ? "cluster.issued" : "cluster.acts", { who: e.agent })]] : []),
+    const found = [
       ...e.reads.filter(inSm).map((r) => ["read", say("cluster.reads", r)]),
-      ...data.map((w) => ["write", say(e.kind === "issue" ? "cluster.will" : "cluster.gets", w)]),
+      ...data.map((w) => ["write", say("cluster.gets", w)]),
       ...told.map((b) => ["told", T("cluster.told", { label: b.label || hex(b.address), pending: b.pending, tx: b.tx.toLocaleString("en") })]),
     ];
+    return found.map(([kind, words]) => [kind, when ? T(when, { words, step: e.step }) : words]);
   },
   mark: (e, rank, T) => (e.operands.cta_group === 2 ? ` ${T(rank % 2 ? "cluster.peer" : "cluster.leader")}` : ""),
   head(m, e, T) {
