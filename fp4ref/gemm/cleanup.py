@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Generator
 
+from fp4ref.gemm.multiply.allocator import Allocator
 from fp4ref.gemm.pipeline import Producer
-from fp4ref.hardware import clc, tma, tmem
+from fp4ref.hardware import clc, tma
 from fp4ref.hardware.sm import Blocked, Warp
+from fp4ref.hardware.tmem import COLUMNS as TMEM_COLUMNS
 
 
 def load_tail(warp: Warp, mainloop: Producer) -> Generator[Blocked, None, None]:
@@ -20,16 +22,16 @@ def load_tail(warp: Warp, mainloop: Producer) -> Generator[Blocked, None, None]:
 
 
 def mma_tail(
-    warp: Warp, accumulator: Producer, taddr: int, columns: int
+    warp: Warp, accumulator: Producer, taddr: int, allocator: Allocator
 ) -> Generator[Blocked, None, None]:
     """Release dependents and the allocation permit, drain, free. Frames 8.2 to 8.7."""
     with warp.frame("8.2"):
         clc.griddepcontrol_launch_dependents(warp)
-        tmem.relinquish_alloc_permit(warp)
+        allocator.relinquish()
     with warp.frame("8.3"):
         yield from accumulator.tail()
     with warp.frame("8.5"):
-        tmem.dealloc(warp, taddr, columns)
+        yield from allocator.free(taddr, TMEM_COLUMNS)
     with warp.frame("8.7"):
         warp.note("exit", columns_allocated=warp.tmem.allocated)
 

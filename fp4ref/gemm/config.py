@@ -23,12 +23,14 @@ Format = Literal["f32", "bf16", "f16", "nvfp4"]
 
 @dataclass(frozen=True)
 class Tile:
-    """Rows, columns and K of a CTA's tile.
+    """Rows, columns and K of the tile of one MMA: CUTLASS's ``MmaTileShape``.
 
     Parameters
     ----------
+    m
+        128 for one SM, 256 for a pair, of which each CTA has half.
     n
-        64 or 128. Rows are 128, K is 256.
+        64, 128, 192 or 256. K is 256.
     """
 
     m: int = TILE_M
@@ -60,6 +62,24 @@ class Mainloop:
 
 
 @dataclass(frozen=True)
+class Cluster:
+    """Which CTAs work together.
+
+    Parameters
+    ----------
+    cta_group
+        1 or 2: SMs that execute one MMA.
+    cluster_m, cluster_n
+        CTAs of a cluster along M and N: CUTLASS's ``ClusterShape``. Those of one row
+        share A, those of one column B: each loads a part and sends it to all.
+    """
+
+    cta_group: int = 1
+    cluster_m: int = 1
+    cluster_n: int = 1
+
+
+@dataclass(frozen=True)
 class TileOrder:
     """Who says which tile is next, and in which order they come.
 
@@ -69,12 +89,16 @@ class TileOrder:
         ``"clc"`` or ``"static"``.
     raster
         Which dimension of the tile grid runs fastest.
+    raster_swizzle
+        Clusters of the other dimension that come together, so that they share what L2
+        holds: 1, 2, 4 or 8.
     clc_stages
         CLC answers at a time.
     """
 
     scheduler: Literal["clc", "static"] = "clc"
     raster: Literal["m", "n"] = "m"
+    raster_swizzle: int = 1
     clc_stages: int = 2
 
 
@@ -124,6 +148,7 @@ class GemmConfig:
 
     tile: Tile = Tile()
     mainloop: Mainloop = Mainloop()
+    cluster: Cluster = Cluster()
     tiles: TileOrder = TileOrder()
     epilogue: Epilogue = Epilogue()
 

@@ -11,6 +11,7 @@ from collections.abc import Generator
 from dataclasses import dataclass
 
 from fp4ref.gemm import cleanup
+from fp4ref.gemm.multiply.allocator import Allocator
 from fp4ref.gemm.multiply.scale_copies import ScaleCopies
 from fp4ref.gemm.parts import Multiplier, Parts
 from fp4ref.gemm.pipeline import Consumer, Producer, Stage
@@ -40,7 +41,8 @@ def mma_warp(
 ) -> Generator[Blocked, None, None]:
     """Allocate TMEM, multiply every tile of this CTA, free TMEM. Frame 6 ctx."""
     yield from init_barriers(warp, storage)
-    taddr = yield from alloc(warp, storage)
+    allocator = parts.allocator(warp, storage)
+    taddr = yield from alloc(warp, storage, allocator)
     mma = Mma(
         warp,
         Consumer(warp, storage.ring("mainloop"), release_stage),
@@ -52,14 +54,17 @@ def mma_warp(
     with warp.frame("6 ctx"):
         while work.has_work:
             tile = yield from work.next_prefetch()
-            yield from multiply_tile(mma, tile, storage.params.k_tiles)
-    yield from cleanup.mma_tail(warp, mma.accumulator, taddr, TMEM_COLUMNS)
+            if storage.cta.leads:
+                yield from multiply_tile(mma, tile, storage.params.k_tiles)
+    yield from cleanup.mma_tail(warp, mma.accumulator, taddr, allocator)
 
 
 @frame("4.2")
-def alloc(warp: Warp, storage: SharedStorage) -> Generator[Blocked, None, int]:
+def alloc(
+    warp: Warp, storage: SharedStorage, allocator: Allocator
+) -> Generator[Blocked, None, int]:
     """Allocate all of TMEM and tell the epilogue; returns the address. Frame 4.2."""
-    yield from tmem.alloc(warp, storage.address("tmem_pointer"), TMEM_COLUMNS)
+    yield from allocator.alloc(storage.address("tmem_pointer"), TMEM_COLUMNS)
     named_barrier.arrive(
         warp, NamedBarrierId.TMEM_ALLOCATION.value, WARP_THREADS + EPILOGUE_THREADS
     )
@@ -70,13 +75,15 @@ def alloc(warp: Warp, storage: SharedStorage) -> Generator[Blocked, None, int]:
 @frame("6.7")
 def release_stage(warp: Warp, stage: Stage) -> None:
     """``consumer_release``: the stage is empty when its MMAs are done. Frame 6.7."""
-    tcgen05.commit(warp, stage.empty)
+    to = stage.signals
+    tcgen05.commit(warp, stage.empty, to.empty, to.cta_group)
 
 
 @frame("6.10")
 def commit_accumulator(warp: Warp, stage: Stage) -> None:
     """``producer_commit``: hand the accumulator to the epilogue. Frame 6.10."""
-    tcgen05.commit(warp, stage.full)
+    to = stage.signals
+    tcgen05.commit(warp, stage.full, to.full, to.cta_group)
 
 
 def multiply_tile(

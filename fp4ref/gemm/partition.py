@@ -52,10 +52,14 @@ def gemm_params(
         tile_k=plan.tile_k,
         scale_format=scale_format,
         alpha=alpha,
-        a=operand_map(at["A"], m, k, batches, (plan.tile_k, plan.tile_m)),
-        b=operand_map(at["B"], n, k, batches, (plan.tile_k, plan.tile_n)),
-        sfa=scale_map(at["SFA"], m, k, batches, plan, plan.sf_rows_a),
-        sfb=scale_map(at["SFB"], n, k, batches, plan, plan.sf_rows_b),
+        a=operand_map(
+            at["A"], m, k, batches, (plan.tile_k, plan.tile_m // plan.a_parts)
+        ),
+        b=operand_map(
+            at["B"], n, k, batches, (plan.tile_k, plan.b_rows // plan.b_parts)
+        ),
+        sfa=scale_map(at["SFA"], m, k, batches, plan, plan.sf_rows_a, plan.a_parts),
+        sfb=scale_map(at["SFB"], n, k, batches, plan, plan.sf_rows_b, plan.sfb_parts),
         c=output_map(at["C"], m, n, batches, plan.c_type, plan) if has_c else None,
         d=output_map(at["D"], m, n, batches, plan.d_type, plan),
         sfd=at.get("SFD", 0),
@@ -79,7 +83,13 @@ def operand_map(
 
 
 def scale_map(
-    address: int, rows: int, k: int, batches: int, plan: Plan, box_rows: int
+    address: int,
+    rows: int,
+    k: int,
+    batches: int,
+    plan: Plan,
+    box_rows: int,
+    parts: int = 1,
 ) -> TensorMap:
     """Tensor map of SFA or SFB: whole atoms along K, blocks of 128 rows. Frame 3.4."""
     atoms_k, blocks = -(-k // plan.sf_atom_k), -(-rows // ATOM_ROWS)
@@ -89,7 +99,7 @@ def scale_map(
         address,
         (ATOM_ELEMENTS, atoms_k, blocks, batches),
         (atom, atom * atoms_k, atom * atoms_k * blocks),
-        (ATOM_ELEMENTS, plan.sf_atoms, box_rows // ATOM_ROWS, 1),
+        (ATOM_ELEMENTS, plan.sf_atoms // parts, box_rows // ATOM_ROWS, 1),
     )
 
 
@@ -130,8 +140,8 @@ def multicast_masks(
     """CTAs that share this CTA's box of A, and of B, as bit masks. Frames 1.5 and 3.7.
 
     CTA number = m + cluster_m * n. The CTAs of one row of tiles share A and SFA, those
-    of one column B and SFB; a stage is released to both at once. Source: CUTLASS
-    ``create_tma_multicast_mask``. This kernel runs without a cluster: both masks are 1.
+    of one column B and SFB; a stage is released to both at once. Without a cluster both
+    masks are 1. Source: CUTLASS ``create_tma_multicast_mask``.
     """
     mask_a = sum(1 << rank_m + cluster_m * n for n in range(cluster_n))
     mask_b = sum(1 << m + cluster_m * rank_n for m in range(cluster_m))
@@ -143,9 +153,10 @@ def a_coords(work: WorkTile, k_tile: int, plan: Plan) -> Coords:
     return k_tile * plan.tile_k, work.m * plan.tile_m, work.l
 
 
-def b_coords(work: WorkTile, k_tile: int, plan: Plan) -> Coords:
-    """Corner of B's box. Frame 5.4.5."""
-    return k_tile * plan.tile_k, work.n * plan.tile_n, work.l
+def b_coords(work: WorkTile, k_tile: int, plan: Plan, half: int = 0) -> Coords:
+    """Corner of B's box; of a pair, of the leader's half or the peer's. Frame 5.4.5."""
+    row = work.n * plan.tile_n + half * plan.b_rows
+    return k_tile * plan.tile_k, row, work.l
 
 
 def sfa_coords(work: WorkTile, k_tile: int, plan: Plan) -> Coords:

@@ -15,17 +15,21 @@ from fp4ref.gemm.epilogue.convert import Convert
 from fp4ref.gemm.epilogue.epilogue_state import Output
 from fp4ref.gemm.fusion.node import Node
 from fp4ref.gemm.load.load_order import LoadOrder, NoLoadOrder
+from fp4ref.gemm.load.multicast_loader import MulticastLoader
 from fp4ref.gemm.load.tma_loader import TmaLoader
+from fp4ref.gemm.multiply.allocator import Allocator, Allocator1Sm, Allocator2Sm
 from fp4ref.gemm.multiply.one_sm import OneSm
 from fp4ref.gemm.multiply.scale_copies import ScaleColumns
+from fp4ref.gemm.multiply.two_sm import TwoSm
 from fp4ref.gemm.pipeline import Stage
 from fp4ref.gemm.plan import Plan
 from fp4ref.gemm.shared_storage import SharedStorage
 from fp4ref.gemm.tile_grid import WorkTile
+from fp4ref.gemm.tiles.clc_request import request_cluster, request_tile
 from fp4ref.gemm.tiles.clc_scheduler import ClcTileScheduler
 from fp4ref.gemm.tiles.scheduler import TileScheduler
 from fp4ref.gemm.tiles.static_scheduler import StaticTileScheduler
-from fp4ref.gemm.tiles.throttle import ClcThrottle, NoThrottle
+from fp4ref.gemm.tiles.throttle import ClcThrottle, FirstCtaThrottle, NoThrottle
 from fp4ref.hardware.sm import Blocked, Warp
 from fp4ref.numerics.elements import BLOCKS
 
@@ -38,9 +42,8 @@ class Loader(Protocol):
         """k-tiles of a whole stage."""
         ...
 
-    @property
-    def k_tile_tx_bytes(self) -> int:
-        """Bytes that a stage's full barrier is told to expect for each k-tile."""
+    def expect(self, stage: Stage, k_tiles: int) -> None:
+        """Tell the full barrier how many bytes will come."""
         ...
 
     def prefetch(self) -> None:
@@ -58,6 +61,10 @@ class Throttle(Protocol):
     def release(self) -> Generator[Blocked, None, None]:
         """Say that a tile has been started."""
         ...
+
+
+Request = Callable[[Warp, SharedStorage, Stage], None]
+"""How the scheduler warp asks for the next tiles."""
 
 
 class LoadOrderBarrier(Protocol):
@@ -94,9 +101,11 @@ class Parts:
     """The piece for each job, under the name that the roles use."""
 
     tile_scheduler: Callable[[Warp, SharedStorage], TileScheduler]
+    request: Request
     throttle: Callable[[Warp, SharedStorage], Throttle]
     loader: Callable[[Warp, SharedStorage], Loader]
     load_order_barrier: Callable[[Warp, SharedStorage], LoadOrderBarrier]
+    allocator: Callable[[Warp, SharedStorage], Allocator]
     multiplier: Callable[[Warp, SharedStorage, int], Multiplier]
     fusion: Node
     output: Output
@@ -110,12 +119,17 @@ def parts(plan: Plan) -> Parts:
         output = BlockScaleFactorRowStore(
             config.epilogue.sfd_format, config.epilogue.norm_constant
         )
+    pair, clustered = plan.cta_group > 1, plan.cluster_size > 1
     return Parts(
         tile_scheduler=ClcTileScheduler if asks_clc else StaticTileScheduler,
-        throttle=ClcThrottle if asks_clc else NoThrottle,
-        loader=TmaLoader,
+        request=request_cluster if clustered else request_tile,
+        throttle=(FirstCtaThrottle if clustered else ClcThrottle)
+        if asks_clc
+        else NoThrottle,
+        loader=MulticastLoader if clustered else TmaLoader,
         load_order_barrier=LoadOrder if plan.loads_c else NoLoadOrder,
-        multiplier=OneSm,
+        allocator=Allocator2Sm if pair else Allocator1Sm,
+        multiplier=TwoSm if pair else OneSm,
         fusion=plan.fusion,
         output=output,
     )

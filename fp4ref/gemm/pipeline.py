@@ -19,12 +19,38 @@ from dataclasses import dataclass
 from types import TracebackType
 
 from fp4ref.errors import PipelineMisuse
-from fp4ref.hardware import mbarrier
+from fp4ref.hardware import cluster, mbarrier
+from fp4ref.hardware.mbarrier import DEFAULT, Semantics
 from fp4ref.hardware.shared_memory import NOBODY, Signaller
 from fp4ref.hardware.sm import Blocked, Cta, Warp
 
 SOURCE_IS_CALLER = True
 """In a trace a wait or an arrival names the role's statement, not the pipeline's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Signals:
+    """How the barriers of a ring are signalled in a cluster.
+
+    Attributes
+    ----------
+    full, empty
+        CTAs that get the arrival of a ``tcgen05.commit``, as masks; None for the own
+        one alone.
+    cta_group
+        Of that instruction.
+    empty_in
+        Rank of the CTA whose empty barrier a thread's arrival is for; None for the own
+        one.
+    semantics
+        Of arrivals and waits: in a cluster its scope is the cluster.
+    """
+
+    full: int | None = None
+    empty: int | None = None
+    cta_group: int = 1
+    empty_in: int | None = None
+    semantics: Semantics = DEFAULT
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +66,8 @@ class Ring:
         Arrivals that complete a phase: an mbarrier has ONE count.
     full_by, empty_by
         Who makes them, for the report of a deadlock.
+    signals
+        How.
     """
 
     name: str
@@ -49,6 +77,7 @@ class Ring:
     empty_count: int
     full_by: Signaller = NOBODY
     empty_by: Signaller = NOBODY
+    signals: Signals = Signals()
 
     @classmethod
     def at(
@@ -124,6 +153,7 @@ class Stage:
     full: int
     empty: int
     leave: Callable[[Stage], None]
+    signals: Signals = Signals()
 
     def __enter__(self) -> Stage:
         return self
@@ -153,6 +183,7 @@ class _Side:
         self._leave = leave
         self._token = False
         self._open = False
+        self._semantics = ring.signals.semantics
 
     def _barrier(self) -> int:
         raise AssertionError
@@ -164,7 +195,7 @@ class _Side:
         """
         with self.warp.frame(self.frame):
             self._token = mbarrier.test_wait(
-                self.warp, self._barrier(), self.state.phase
+                self.warp, self._barrier(), self.state.phase, self._semantics
             )
 
     def _enter(self) -> Generator[Blocked, None, Stage]:
@@ -177,11 +208,12 @@ class _Side:
         with self.warp.frame(self.frame):
             if not self._token:
                 yield from mbarrier.try_wait(
-                    self.warp, self._barrier(), self.state.phase
+                    self.warp, self._barrier(), self.state.phase, self._semantics
                 )
         self._token, self._open = False, True
         i = self.state.index
-        stage = Stage(i, self.ring.full[i], self.ring.empty[i], self._close)
+        ring = self.ring
+        stage = Stage(i, ring.full[i], ring.empty[i], self._close, ring.signals)
         self.state.advance(self.ring.stages)
         with self.warp.frame("1.8"):
             self.warp.note(
@@ -220,7 +252,9 @@ class Producer(_Side):
         So no consumer's arrival can come after this CTA is gone. Frames 8.1 and 8.3.
         """
         for _ in range(self.ring.stages):
-            yield from mbarrier.try_wait(self.warp, self._barrier(), self.state.phase)
+            yield from mbarrier.try_wait(
+                self.warp, self._barrier(), self.state.phase, self._semantics
+            )
             self.state.advance(self.ring.stages)
 
 
@@ -243,12 +277,21 @@ class Consumer(_Side):
 
 def arrive_on_full(count: int) -> Leave:
     """Commit by `count` plain arrivals."""
-    return lambda warp, stage: mbarrier.arrive(warp, stage.full, count)
+    return lambda warp, stage: mbarrier.arrive(
+        warp, stage.full, count, stage.signals.semantics
+    )
 
 
 def arrive_on_empty(count: int) -> Leave:
     """Release by `count` plain arrivals, one for each thread."""
-    return lambda warp, stage: mbarrier.arrive(warp, stage.empty, count)
+
+    def release(warp: Warp, stage: Stage) -> None:
+        to, barrier = stage.signals, stage.empty
+        if to.empty_in is not None:
+            barrier = cluster.mapa(warp, barrier, to.empty_in)
+        mbarrier.arrive(warp, barrier, count, to.semantics)
+
+    return release
 
 
 def committed_by_tma(warp: Warp, stage: Stage) -> None:

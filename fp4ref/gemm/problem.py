@@ -141,6 +141,7 @@ class GemmProblem:
         self.machine.launch(
             lambda cta: nvfp4_gemm(cta, self.plan, self.params),
             dims,
+            cluster=self.plan.cluster,
             smem_nbytes=self.plan.smem.end,
             only=only,
         )
@@ -158,15 +159,23 @@ class GemmProblem:
         config, grid = self.config, self.params.grid
         only = None
         if tiles is not None:
-            only = [self._ctaid(tile) for tile in tiles]
+            only = list(dict.fromkeys(self._ctaid(tile) for tile in tiles))
             if config.tiles.scheduler == "static":
                 raise InputError(
                     "some tiles only: the static scheduler walks the whole grid; use "
                     "scheduler='clc'"
                 )
         if config.tiles.scheduler == "static":
-            return (min(len(self.machine.sms), grid.count), 1, 1), only
+            return self._persistent_dims(), only
         return grid.dims, only
+
+    def _persistent_dims(self) -> Dim3:
+        """Extents of as many clusters as run at a time, at most one for each tile."""
+        cluster_m, cluster_n, _ = self.plan.cluster
+        major, minor = self.params.grid.clusters
+        tiles = major * minor * self.params.grid.batches
+        most = max(1, len(self.machine.sms) // self.plan.cluster_size)
+        return min(most, tiles) * cluster_m, cluster_n, 1
 
     def _ctaid(self, tile: tuple[int, ...]) -> tuple[int, int, int]:
         grid = self.params.grid
@@ -181,7 +190,9 @@ class GemmProblem:
                 f"tiles: {tile!r:.60}; give (m, n) or (m, n, batch) inside "
                 f"{grid.tiles_m} x {grid.tiles_n} tiles and {grid.batches} batches"
             )
-        return grid.ctaid(m, n, batch)
+        x, y, z = grid.ctaid(m, n, batch)
+        cluster_m, cluster_n, _ = self.plan.cluster
+        return x - x % cluster_m, y - y % cluster_n, z
 
     def output(self) -> GemmOutput:
         """Copy D and SFD back."""

@@ -15,7 +15,7 @@ from fp4ref.gemm.pipeline import Producer, committed_by_tma
 from fp4ref.gemm.shared_storage import SharedStorage, init_barriers
 from fp4ref.gemm.tile_grid import WorkTile
 from fp4ref.gemm.work import WorkIterator
-from fp4ref.hardware import clc, mbarrier
+from fp4ref.hardware import clc
 from fp4ref.hardware.sm import Blocked, Warp, elect_sync
 
 
@@ -70,8 +70,7 @@ def load_k_tile(
     with warp.frame("5.4.1"):
         stage = yield from mainloop.acquire()
         with warp.frame("5.4.8"):
-            nbytes = len(group) * loader.k_tile_tx_bytes
-            mbarrier.arrive_expect_tx(warp, stage.full, nbytes)
+            loader.expect(stage, len(group))
     with stage:
         with warp.frame("5.4.2"):
             if group.stop < last:

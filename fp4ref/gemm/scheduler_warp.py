@@ -4,29 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Generator
 
-from fp4ref.gemm.parts import Parts
+from fp4ref.gemm.parts import Parts, Request
 from fp4ref.gemm.pipeline import Consumer, Producer, arrive_on_empty, committed_by_tma
 from fp4ref.gemm.plan.warps import WARP_THREADS
 from fp4ref.gemm.shared_storage import SharedStorage, init_barriers
 from fp4ref.gemm.work import WorkIterator
-from fp4ref.hardware import clc, mbarrier
 from fp4ref.hardware.sm import Blocked, Warp, frame
 
 
 @frame("1.10")
 def request_work(
-    producer: Producer, storage: SharedStorage
+    producer: Producer, storage: SharedStorage, request: Request
 ) -> Generator[Blocked, None, None]:
     """Ask for one more tile: ``advance_to_next_work``. Frame 1.10."""
     with (yield from producer.acquire()) as stage:
-        warp = producer.warp
-        mbarrier.arrive_expect_tx(warp, stage.full, clc.RESPONSE_NBYTES)
-        slot = storage.address("clc_response", stage.index)
-        clc.try_cancel(warp, slot, stage.full)
+        request(producer.warp, storage, stage)
 
 
 def request_tiles(
-    storage: SharedStorage, work: WorkIterator, throttle: Consumer, clc_ring: Producer
+    storage: SharedStorage,
+    work: WorkIterator,
+    throttle: Consumer,
+    clc_ring: Producer,
+    request: Request,
 ) -> Generator[Blocked, None, None]:
     """Ask for a tile each time the load warp has started one.
 
@@ -35,7 +35,7 @@ def request_tiles(
     while work.has_work:
         with (yield from throttle.wait()):
             pass
-        yield from request_work(clc_ring, storage)
+        yield from request_work(clc_ring, storage, request)
         yield from work.next()
     yield from clc_ring.tail()
 
@@ -43,11 +43,14 @@ def request_tiles(
 def scheduler_warp(
     warp: Warp, storage: SharedStorage, parts: Parts
 ) -> Generator[Blocked, None, None]:
-    """Serve every role of this CTA that needs tiles."""
+    """Serve every role of this CTA's cluster that needs tiles."""
     yield from init_barriers(warp, storage)
+    if not storage.cta.is_first:
+        return
     yield from request_tiles(
         storage,
         WorkIterator(warp, storage, parts),
         Consumer(warp, storage.ring("throttle"), arrive_on_empty(WARP_THREADS)),
         Producer(warp, storage.ring("clc"), committed_by_tma),
+        parts.request,
     )

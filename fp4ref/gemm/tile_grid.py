@@ -23,26 +23,50 @@ NO_WORK = WorkTile(0, 0, 0, False)
 
 @dataclass(frozen=True, slots=True)
 class TileGrid:
-    """Output tiles of the problem. Frame 2.1."""
+    """Output tiles of the problem, a CTA for each. Frame 2.1.
+
+    Attributes
+    ----------
+    cluster
+        CTAs of a cluster along M and N. The grid is padded to whole clusters: a CTA
+        beyond the problem loads for its cluster, and stores nothing.
+    raster_swizzle
+        Clusters of a band of the other dimension that are done together; 1 for none.
+    """
 
     tiles_m: int
     tiles_n: int
     batches: int
     raster: str
+    cluster: tuple[int, int] = (1, 1)
+    raster_swizzle: int = 1
 
     @classmethod
     def of(cls, m: int, n: int, batches: int, config: GemmConfig) -> TileGrid:
         """Cover an (m, n) output with tiles."""
+        asked, order = config.cluster, config.tiles
+        rows = config.tile.m // asked.cta_group
         return cls(
-            -(-m // config.tile.m), -(-n // config.tile.n), batches, config.tiles.raster
+            -(-m // rows),
+            -(-n // config.tile.n),
+            batches,
+            order.raster,
+            (asked.cluster_m, asked.cluster_n),
+            order.raster_swizzle,
         )
 
     @property
+    def clusters(self) -> tuple[int, int]:
+        """Clusters along the raster dimension, and along the other one."""
+        cluster_m, cluster_n = self.cluster
+        m, n = -(-self.tiles_m // cluster_m), -(-self.tiles_n // cluster_n)
+        return (m, n) if self.raster == "m" else (n, m)
+
+    @property
     def dims(self) -> Dim3:
-        """Grid extents: x runs along the raster dimension."""
-        if self.raster == "m":
-            return self.tiles_m, self.tiles_n, self.batches
-        return self.tiles_n, self.tiles_m, self.batches
+        """Grid extents in CTAs: x runs along the raster dimension."""
+        major, minor = self.clusters
+        return major * self.cluster[0], minor * self.cluster[1], self.batches
 
     @property
     def count(self) -> int:
@@ -50,18 +74,57 @@ class TileGrid:
         return self.tiles_m * self.tiles_n * self.batches
 
     def tile(self, ctaid: Dim3) -> WorkTile:
-        """Tile of a CTA index. Frame 2.2."""
-        x, y, z = ctaid
-        m, n = (x, y) if self.raster == "m" else (y, x)
-        return WorkTile(m, n, z, m < self.tiles_m and n < self.tiles_n)
+        """Tile of a CTA index. Frame 2.2.
+
+        A cluster keeps its shape whatever the raster: only its place is exchanged.
+        """
+        (x, y, z), (cluster_m, cluster_n) = ctaid, self.cluster
+        major, in_m = divmod(x, cluster_m)
+        minor, in_n = divmod(y, cluster_n)
+        valid = major < self.clusters[0] and minor < self.clusters[1]
+        major, minor = self.swizzled(major, minor)
+        m, n = (major, minor) if self.raster == "m" else (minor, major)
+        return WorkTile(m * cluster_m + in_m, n * cluster_n + in_n, z, valid)
+
+    def swizzled(self, major: int, minor: int) -> tuple[int, int]:
+        """Exchange the places of clusters in bands of `raster_swizzle`.
+
+        Those beyond the last whole square stay. Source: CUTLASS
+        ``PersistentTileSchedulerSm100::swizzle_and_rasterize``.
+        """
+        size = self.raster_swizzle
+        majors, minors = (extent // size for extent in self.clusters)
+        if major >= majors * size or minor >= minors * size:
+            return major, minor
+        return (
+            major // size + majors * (minor % size),
+            major % size + minor // size * size,
+        )
 
     def ctaid(self, m: int, n: int, batch: int = 0) -> Dim3:
         """CTA index of a tile."""
-        return (m, n, batch) if self.raster == "m" else (n, m, batch)
+        cluster_m, cluster_n = self.cluster
+        (m, in_m), (n, in_n) = divmod(m, cluster_m), divmod(n, cluster_n)
+        major, minor = self._unswizzled(*((m, n) if self.raster == "m" else (n, m)))
+        return major * cluster_m + in_m, minor * cluster_n + in_n, batch
 
-    def tile_of_number(self, number: int) -> WorkTile:
-        """Tile of a linear number, for the static scheduler."""
-        if number >= self.count:
+    def _unswizzled(self, major: int, minor: int) -> tuple[int, int]:
+        """Return whom `swizzled` puts there."""
+        size = self.raster_swizzle
+        majors, minors = (extent // size for extent in self.clusters)
+        if major >= majors * size or minor >= minors * size:
+            return major, minor
+        band, row = divmod(major, majors)
+        return row * size + minor % size, minor // size * size + band
+
+    def tile_of_number(self, number: int, in_m: int = 0, in_n: int = 0) -> WorkTile:
+        """Tile of a cluster's linear number, for the static scheduler.
+
+        Of its CTA at (`in_m`, `in_n`).
+        """
+        major, minor = self.clusters
+        if number >= major * minor * self.batches:
             return NO_WORK
-        x, y, _ = self.dims
-        return self.tile((number % x, number // x % y, number // (x * y)))
+        x = number % major * self.cluster[0] + in_m
+        y = number // major % minor * self.cluster[1] + in_n
+        return self.tile((x, y, number // (major * minor)))

@@ -8,7 +8,7 @@ from fp4ref.gemm.partition import a_coords, b_coords, sfa_coords, sfb_coords
 from fp4ref.gemm.pipeline import Stage
 from fp4ref.gemm.shared_storage import SharedStorage
 from fp4ref.gemm.tile_grid import WorkTile
-from fp4ref.hardware import tma
+from fp4ref.hardware import mbarrier, tma
 from fp4ref.hardware.sm import Warp
 
 
@@ -24,10 +24,10 @@ class TmaLoader:
         """k-tiles of a whole stage."""
         return self.storage.plan.k_group
 
-    @property
-    def k_tile_tx_bytes(self) -> int:
-        """Bytes that the copies of a k-tile credit to a full barrier."""
-        return self.storage.plan.k_tile_tx_bytes
+    def expect(self, stage: Stage, k_tiles: int) -> None:
+        """Tell the full barrier how many bytes will come. Frame 5.4.8."""
+        nbytes = k_tiles * self.storage.plan.k_tile_tx_bytes
+        mbarrier.arrive_expect_tx(self.warp, stage.full, nbytes)
 
     def prefetch(self) -> None:
         """Fetch the tensor maps ahead of their first use."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from fp4ref.gemm.descriptors import K_BLOCK_STEP, operand_descriptor
 from fp4ref.gemm.multiply.scale_copies import ScaleColumns
@@ -17,6 +18,8 @@ from fp4ref.layout import sfb_column_shift
 @dataclass(frozen=True, slots=True)
 class OneSm:
     """``tcgen05.mma`` with ``cta_group::1``."""
+
+    cta_group: ClassVar[int] = 1
 
     warp: Warp
     storage: SharedStorage
@@ -54,6 +57,7 @@ class OneSm:
                 scales.sfa + k_block * plan.sfa_columns,
                 scales.sfb + k_block * plan.sfb_columns + shift,
                 accumulate,
+                cta_group=self.cta_group,
             )
         if not accumulate:
             with warp.frame("6.6.11"):

@@ -54,8 +54,13 @@ class ScaleCopies:
         if plan.scale_buffers > 1:
             # CUDA asks in the round that never was too: parity 1 passes at once.
             if self.reused.count >= plan.scale_buffers:
-                empty = self.storage.ring("mainloop").empty[self.reused.index]
-                yield from mbarrier.try_wait(self.warp, empty, self.reused.phase)
+                ring = self.storage.ring("mainloop")
+                yield from mbarrier.try_wait(
+                    self.warp,
+                    ring.empty[self.reused.index],
+                    self.reused.phase,
+                    ring.signals.semantics,
+                )
             self.reused.advance(plan.mainloop_stages)
 
     @frame("6.6.4")
@@ -66,23 +71,30 @@ class ScaleCopies:
         columns = ScaleColumns(
             self.taddr + plan.tmem.sfa[at], self.taddr + plan.tmem.sfb[at]
         )
-        self._copy(columns.sfa, address("sfa", buffer), plan.sfa_blocks)
-        self._copy(columns.sfb, address("sfb", buffer), plan.sfb_blocks)
+        self._copy(columns.sfa, address("sfa", buffer), plan.sfa_blocks, plan.a_parts)
+        self._copy(columns.sfb, address("sfb", buffer), plan.sfb_blocks, plan.sfb_parts)
         return columns
 
     def advance(self) -> None:
         """Go to the next buffer."""
         self.buffer = (self.buffer + 1) % self.storage.plan.scale_buffers
 
-    def _copy(self, to: int, source: int, blocks: int) -> None:
+    def _copy(self, to: int, source: int, blocks: int, parts: int) -> None:
         """Copy the atoms of one operand: 128 rows and 4 scales each.
 
-        Shared memory has the atoms of a row block side by side, TMEM those of a K=64
-        block.
+        Shared memory has the parts that the CTAs of the cluster sent one after the
+        other, and in each the atoms of a row block side by side; TMEM has those of a
+        K=64 block side by side.
         """
         descriptor, plan = scale_descriptor(source), self.storage.plan
         for k_block in range(plan.k_blocks):
             for block in range(blocks):
                 at = to + (k_block * blocks + block) * SF_COLUMNS
-                atom = block * plan.sf_atoms + k_block
-                tcgen05.cp(self.warp, at, descriptor + atom * SF_BLOCK_STEP)
+                part, k = divmod(k_block, plan.sf_atoms // parts)
+                atom = (part * blocks + block) * (plan.sf_atoms // parts) + k
+                tcgen05.cp(
+                    self.warp,
+                    at,
+                    descriptor + atom * SF_BLOCK_STEP,
+                    cta_group=plan.cta_group,
+                )

@@ -76,20 +76,36 @@ def rings(
     loads_c: bool,
     clc_consumers: int,
     clc_tx_bytes: int,
+    cta_group: int,
+    releases: int,
 ) -> tuple[RingSpec, ...]:
-    """Return the table, in CUTLASS's order of shared memory. Frames 1.2, 1.9, 1.10."""
+    """Return the table, in CUTLASS's order of shared memory. Frames 1.2, 1.9, 1.10.
+
+    `releases` is how many commits give a mainloop stage back: those of its row and of
+    its column of the cluster.
+    """
     accumulator = RingSpec(
         "accumulator",
         config.mainloop.accumulator_stages,
         full=Arrivals(1, "tcgen05.commit"),
-        empty=Arrivals(EPILOGUE_THREADS, "epilogue warps"),
+        empty=Arrivals(cta_group * EPILOGUE_THREADS, "epilogue warps"),
         producer=WarpRole.MMA,
         consumers=(WarpRole.EPILOGUE,),
         turn=1,
     )
     clc, throttle = _tile_rings(config, loads_c, clc_consumers, clc_tx_bytes)
-    loads = _load_rings(config, stages, stage_tx_bytes, c_tx_bytes, loads_c)
-    return (*loads, clc, accumulator, throttle)
+    loads = _load_rings(config, stages, stage_tx_bytes, c_tx_bytes, loads_c, releases)
+    dealloc = RingSpec(
+        "tmem_dealloc",
+        1,
+        full=Arrivals(WARP_THREADS, "MMA warp of the peer"),
+        empty=None,
+        producer=WarpRole.MMA,
+        consumers=(WarpRole.MMA,),
+        turn=2,
+    )
+    pair = (dealloc,) if cta_group > 1 else ()
+    return (*loads, clc, accumulator, throttle, *pair)
 
 
 def _load_rings(
@@ -98,6 +114,7 @@ def _load_rings(
     stage_tx_bytes: int,
     c_tx_bytes: int,
     loads_c: bool,
+    releases: int,
 ) -> tuple[RingSpec, ...]:
     """What the two load warps fill, and the order between them."""
     load, load_c = WarpRole.MAINLOOP_LOAD, WarpRole.EPILOGUE_LOAD
@@ -106,7 +123,7 @@ def _load_rings(
             "mainloop",
             stages,
             full=Arrivals(1, "load warp, arrive.expect_tx", stage_tx_bytes),
-            empty=Arrivals(1, "tcgen05.commit"),
+            empty=Arrivals(releases, "tcgen05.commit"),
             producer=load,
             consumers=(WarpRole.MMA,),
         ),

@@ -15,7 +15,7 @@ import numpy as np
 
 from fp4ref.arguments import FINITE_FLOAT32, is_finite_float32, shown
 from fp4ref.errors import ConfigError
-from fp4ref.gemm.config import TILE_K, TILE_M, GemmConfig
+from fp4ref.gemm.config import TILE_K, GemmConfig
 from fp4ref.gemm.fusion.registry import activations
 from fp4ref.gemm.plan.values import Plan
 from fp4ref.hardware.shared_memory import NBYTES as SMEM_NBYTES
@@ -50,6 +50,8 @@ RULES: list[Rule] = []
 """In the order in which they are asked."""
 
 THIS_KERNEL = "what this kernel is written for"
+ROWS_OF_A_CTA = 128
+"""As many as TMEM has lanes."""
 
 
 def rule(
@@ -117,7 +119,7 @@ def _finite(field: str) -> None:
         return f"{field}={shown(value)}: {FINITE_FLOAT32}"
 
 
-_one_of("tile_m", TILE_M, gap="gemm-tile")
+_one_of("tile_m", 128, 256, gap="gemm-tile")
 _one_of("tile_n", 64, 128, 192, 256, gap="gemm-tile")
 _one_of("tile_k", TILE_K, gap="gemm-tile")
 _one_of("d_format", "f32", "bf16", "f16", "nvfp4", gap="gemm-output")
@@ -125,8 +127,12 @@ _one_of("c_format", None, "f32", "bf16", "f16", gap="gemm-output")
 _one_of("activation", None, gap="gemm-activation", more=activations)
 _one_of("scheduler", "clc", "static", gap="gemm-scheduler")
 _one_of("raster", "m", "n", gap="gemm-scheduler")
+_one_of("raster_swizzle", 1, 2, 4, 8)
 _one_of("scale_buffers", 1, 2)
 _one_of("k_group", 1, 2, 4)
+_one_of("cta_group", 1, 2)
+_one_of("cluster_m", 1, 2, 4)
+_one_of("cluster_n", 1, 2, 4)
 _one_of("bias", False, True)
 for _field in ("c_stages", "d_stages", "accumulator_stages", "clc_stages"):
     _count(_field)
@@ -163,6 +169,31 @@ def _beta(p: Plan) -> str | None:
     return f"beta={beta} without C; set c_format, or leave beta at 0"
 
 
+_PAIR = "PTX: tcgen05.mma shapes"
+
+
+@rule("the tile has the rows of its SMs", _PAIR, "tile_m", "cta_group")
+def _rows(p: Plan) -> str | None:
+    m, group = p.config.asked("tile_m"), p.config.asked("cta_group")
+    if m == ROWS_OF_A_CTA * group:
+        return None
+    return (
+        f"tile_m={m} with cta_group={group}: each SM has {ROWS_OF_A_CTA} rows. Use "
+        f"tile_m={ROWS_OF_A_CTA * group}"
+    )
+
+
+@rule("a pair is in one cluster", "PTX: CTA pair", "cluster_m", "cta_group")
+def _pair(p: Plan) -> str | None:
+    m, group = p.config.asked("cluster_m"), p.config.asked("cta_group")
+    if m % group == 0:
+        return None
+    return (
+        f"cluster_m={m} with cta_group={group}: both CTAs of a pair are in one column "
+        f"of a cluster. Use cluster_m={group}"
+    )
+
+
 _TMEM = "PTX: tcgen05.alloc, 512 columns"
 
 
@@ -195,7 +226,7 @@ def _columns(p: Plan) -> str | None:
     )
 
 
-_TILE = ("tile_m", "tile_n", "tile_k")
+_TILE = ("tile_m", "tile_n", "tile_k", "cta_group", "cluster_m", "cluster_n")
 _EPILOGUE = ("c_stages", "d_stages", "c_format", "d_format", "k_group", *_TILE)
 _BUDGET = "CUTLASS sm100_pipeline_carveout.inl"
 

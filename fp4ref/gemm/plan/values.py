@@ -8,6 +8,7 @@ formula: CUTLASS ``sm100_blockscaled_umma_builder.inl`` and
 from __future__ import annotations
 
 from functools import cached_property
+from math import prod
 from typing import Any
 
 from fp4ref.gemm.config import SUBTILE_N, GemmConfig
@@ -89,10 +90,45 @@ class Plan(EpilogueValues):
         """Columns of the CTA tile."""
         return self.config.tile.n
 
-    @deduced("rows of the tile: the MMA's 128 of one SM", _BUILDER)
+    @deduced("asked: {value} SMs execute one MMA", _BUILDER)
+    def cta_group(self) -> int:
+        """CTAs of an MMA."""
+        return self.config.cluster.cta_group
+
+    @deduced("asked: {c.cluster_m} x {c.cluster_n}", _BUILDER)
+    def cluster(self) -> tuple[int, int, int]:
+        """Extents of a cluster in CTAs, x first."""
+        return self.config.cluster.cluster_m, self.config.cluster.cluster_n, 1
+
+    @deduced("{c.cluster_m} x {c.cluster_n}", _BUILDER)
+    def cluster_size(self) -> int:
+        """CTAs of a cluster."""
+        return prod(self.cluster)
+
+    @deduced("{c.tile_m} rows of the MMA in {p.cta_group} CTAs", _BUILDER)
     def tile_m(self) -> int:
         """Rows of the CTA tile."""
-        return self.config.tile.m
+        return self.config.tile.m // self.cta_group
+
+    @deduced("{p.tile_n} rows of B in {p.cta_group} CTAs", "PTX: tcgen05.mma shapes")
+    def b_rows(self) -> int:
+        """Rows of B that a CTA has: half for a pair."""
+        return self.tile_n // self.cta_group
+
+    @deduced("the {c.cluster_n} CTAs of a row load one part each", _BUILDER)
+    def a_parts(self) -> int:
+        """Parts in which A's and SFA's boxes are loaded, each sent to all the row."""
+        return self.config.cluster.cluster_n
+
+    @deduced("{c.cluster_m} CTAs of a column in groups of {p.cta_group}", _BUILDER)
+    def b_parts(self) -> int:
+        """Parts in which B's box is loaded, each sent to those with the same half."""
+        return self.config.cluster.cluster_m // self.cta_group
+
+    @deduced("the {c.cluster_m} CTAs of a column load one part each", _BUILDER)
+    def sfb_parts(self) -> int:
+        """Parts in which SFB's box is loaded: each CTA of a pair has all of SFB."""
+        return self.config.cluster.cluster_m
 
     @deduced("K of a stage: four MMAs of 64", _BUILDER)
     def tile_k(self) -> int:
@@ -187,10 +223,10 @@ class Plan(EpilogueValues):
         """A of one stage, packed E2M1."""
         return self.tile_m * self.tile_k // 2
 
-    @deduced("{p.tile_n} x {p.tile_k} elements of 4 bits", _BUILDER)
+    @deduced("{p.b_rows} x {p.tile_k} elements of 4 bits", _BUILDER)
     def b_nbytes(self) -> int:
         """B of one stage, packed E2M1."""
-        return self.tile_n * self.tile_k // 2
+        return self.b_rows * self.tile_k // 2
 
     @deduced(_ONE_SCALE.format("sf_rows_a"), _SCALES)
     def sfa_nbytes(self) -> int:
@@ -207,9 +243,14 @@ class Plan(EpilogueValues):
         "{p.sfb_nbytes:,} of SFB",
         _BUILDER,
     )
-    def k_tile_tx_bytes(self) -> int:
-        """Bytes that the four loads of a k-tile credit to a full barrier."""
+    def k_tile_nbytes(self) -> int:
+        """Bytes of a k-tile in the shared memory of a CTA."""
         return self.a_nbytes + self.b_nbytes + self.sfa_nbytes + self.sfb_nbytes
+
+    @deduced("{p.k_tile_nbytes:,} in each of {p.cta_group} CTAs", _BUILDER)
+    def k_tile_tx_bytes(self) -> int:
+        """Bytes that the loads of a k-tile credit to one full barrier."""
+        return self.cta_group * self.k_tile_nbytes
 
     @deduced("{p.k_tile_tx_bytes:,} for each of {p.k_group} k-tiles", _BUILDER)
     def stage_tx_bytes(self) -> int:
@@ -217,13 +258,13 @@ class Plan(EpilogueValues):
         return self.k_group * self.k_tile_tx_bytes
 
     @deduced(
-        "{p.stage_tx_bytes:,} of data and "
+        "{p.k_group} of {p.k_tile_nbytes:,} bytes and "
         f"{STAGE_BARRIER_NBYTES} for two barriers, as 4.2.2 rounds them",
         _BUILDER,
     )
     def stage_nbytes(self) -> int:
         """A stage in CUTLASS 4.2.2's budget formula: its data and its barriers."""
-        return self.stage_tx_bytes + STAGE_BARRIER_NBYTES
+        return self.k_group * self.k_tile_nbytes + STAGE_BARRIER_NBYTES
 
     # -- how many stages -----------------------------------------------------------
 
@@ -279,14 +320,19 @@ class Plan(EpilogueValues):
         """Threads of a CTA."""
         return sum(each.threads for each in self.warps)
 
-    @deduced("the threads of every role that asks for tiles", _KERNEL)
+    @deduced(
+        "the threads of every role that asks for tiles, in {p.cluster_size} CTAs, with "
+        "one scheduler warp",
+        _KERNEL,
+    )
     def clc_consumers(self) -> int:
         """Threads that read each CLC answer. Frame 1.10.
 
         Scheduler, load, MMA and four epilogue warps; the epilogue load warp if it
-        works.
+        works. In a cluster only the scheduler warp of the first CTA asks.
         """
-        return sum(each.threads for each in self.warps if each.works)
+        threads = sum(each.threads for each in self.warps if each.works)
+        return threads + (self.cluster_size - 1) * (threads - WARP_THREADS)
 
     @deduced("the barriers that the roles meet at, in CUTLASS's order", _KERNEL)
     def rings(self) -> tuple[RingSpec, ...]:
@@ -299,6 +345,8 @@ class Plan(EpilogueValues):
             loads_c=self.loads_c,
             clc_consumers=self.clc_consumers,
             clc_tx_bytes=RESPONSE_NBYTES,
+            cta_group=self.cta_group,
+            releases=self.a_parts + self.b_parts - 1,
         )
 
     @deduced("what lies behind the barriers: answers, TMEM pointer, tiles", _KERNEL)
@@ -341,7 +389,7 @@ class Plan(EpilogueValues):
 
     def idesc(self, scale_format: ScaleFormat) -> int:
         """Instruction descriptor of the tile's MMA; the scale type is an operand's."""
-        return InstrDescriptor(self.tile_m, self.tile_n, scale_format).encode()
+        return InstrDescriptor(self.config.tile.m, self.tile_n, scale_format).encode()
 
     @cached_property
     def _by_name(self) -> dict[str, Buffer]:

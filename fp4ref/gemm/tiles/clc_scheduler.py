@@ -2,7 +2,7 @@
 
 The grid holds every tile; only as many CTAs as there are SMs start, and each takes over
 tiles of CTAs that never start. The scheduler warp asks; every working warp reads the
-same answer.
+same answer, which names the first CTA of a cluster.
 """
 
 from __future__ import annotations
@@ -43,5 +43,6 @@ class ClcTileScheduler:
             smem.fence_proxy_async(self.warp)
         if not clc.is_canceled(response):
             return noted(self.warp, "next_work", NO_WORK)
-        ctaid = clc.get_first_ctaid(response)
+        first, cta = clc.get_first_ctaid(response), self.storage.cta
+        ctaid = (first[0] + cta.m, first[1] + cta.n, first[2])
         return noted(self.warp, "next_work", self.grid.tile(ctaid))

@@ -11,21 +11,25 @@ from fp4ref.hardware.sm import Blocked, Warp, frame
 
 
 class StaticTileScheduler:
-    """Persistent CTAs take every gridDim-th tile."""
+    """Persistent clusters, of one CTA or more, take every n-th tile of a cluster."""
 
     def __init__(self, warp: Warp, storage: SharedStorage) -> None:
         self.warp, self.grid = warp, storage.params.grid
-        self._stride = warp.cta.grid[0]
-        self._number = warp.cta.ctaid[0]
+        cta = storage.cta
+        self._at = cta.m, cta.n
+        self._stride = warp.cta.grid[0] // cta.cluster_m
+        self._number = warp.cta.ctaid[0] // cta.cluster_m
 
     @frame("2.2")
     def initial_work(self) -> WorkTile:
         """Tile number blockIdx.x. Frame 2.2."""
-        return noted(self.warp, "initial_work", self.grid.tile_of_number(self._number))
+        tile = self.grid.tile_of_number(self._number, *self._at)
+        return noted(self.warp, "initial_work", tile)
 
     @frame("2.4")
     def fetch_next_work(self) -> Generator[Blocked, None, WorkTile]:
         """Tile number + gridDim.x; never blocks. Frame 2.4."""
         self._number += self._stride
         yield from ()
-        return noted(self.warp, "next_work", self.grid.tile_of_number(self._number))
+        tile = self.grid.tile_of_number(self._number, *self._at)
+        return noted(self.warp, "next_work", tile)

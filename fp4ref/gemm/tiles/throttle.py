@@ -24,6 +24,19 @@ class ClcThrottle:
             pass
 
 
+class FirstCtaThrottle(ClcThrottle):
+    """In a cluster the first CTA asks for all, and is throttled by its own loads."""
+
+    def __init__(self, warp: Warp, storage: SharedStorage) -> None:
+        super().__init__(warp, storage)
+        self._asks = storage.cta.is_first
+
+    def release(self) -> Generator[Blocked, None, None]:
+        """Say in the first CTA that a tile has been started."""
+        if self._asks:
+            yield from super().release()
+
+
 class NoThrottle:
     """A static scheduler asks nobody."""
 
