@@ -37,6 +37,19 @@ def _head() -> Iterator[str]:
     yield "// Written by fp4ref.cuda_kernel.header from fp4ref.gemm.plan. This is"
     yield "// the plan of GemmConfig(); the plan of what is compiled takes its place."
     yield "#pragma once"
+    yield '#include "../hardware/sm.cuh"'
+    yield ""
+
+
+def _cluster(p: Plan) -> Iterator[str]:
+    """Who works together; the pipeline's scope depends on it."""
+    asked = p.config.cluster
+    yield _number("CTA_GROUP", asked.cta_group)
+    yield _number("CLUSTER_M", asked.cluster_m)
+    yield _number("CLUSTER_N", asked.cluster_n)
+    yield _number("CLUSTER_SIZE", p.cluster_size)
+    yield _constant("bool", "IN_CLUSTER", str(p.cluster_size > 1).lower())
+    yield ""
     yield '#include "pipeline.cuh"'
     yield ""
 
@@ -46,6 +59,8 @@ def _asked(p: Plan) -> Iterator[str]:
     config = p.config
     raster_along_m = str(config.tiles.raster == "m").lower()
     yield _constant("bool", "RASTER_ALONG_M", raster_along_m)
+    yield _number("RASTER_SWIZZLE", config.tiles.raster_swizzle)
+    yield _number("MMA_M", config.tile.m)
     for name in ("c_stages", "d_stages", "clc_stages", "accumulator_stages"):
         yield _number(name.upper(), config.asked(name))
     yield _number("SCALE_BUFFERS", config.mainloop.scale_buffers)
@@ -54,6 +69,7 @@ def _asked(p: Plan) -> Iterator[str]:
 
 _NUMBERS = (
     *("tile_m", "tile_n", "tile_k", "k_blocks", "subtile_n", "subtiles"),
+    *("b_rows", "a_parts", "b_parts", "sfb_parts"),
     *("sf_vec_size", "sf_atoms", "sfb_blocks"),
     *("mainloop_stages", "k_group", "a_nbytes", "b_nbytes", "sfa_nbytes", "sfb_nbytes"),
     *("k_tile_tx_bytes", "c_subtile_nbytes", "c_row_nbytes", "d_row_nbytes"),
@@ -166,7 +182,7 @@ def _buffers(p: Plan) -> Iterator[str]:
     yield ""
 
 
-_PARTS = (_asked, _deduced, _warps, _maps, _rings, _buffers)
+_PARTS = (_cluster, _asked, _deduced, _warps, _maps, _rings, _buffers)
 
 
 def _said(arrivals: Arrivals | None, what: str) -> str:

@@ -52,6 +52,7 @@ def launch_ptx(
         dims,
         (problem.plan.threads, 1, 1),
         parameter_block(problem.params),
+        cluster=problem.plan.cluster,
         smem_nbytes=problem.plan.smem.end,
         only=only,
     )

@@ -17,7 +17,8 @@ from fp4ref.gemm.fusion.node import Node
 from fp4ref.gemm.load.load_order import LoadOrder, NoLoadOrder
 from fp4ref.gemm.load.multicast_loader import MulticastLoader
 from fp4ref.gemm.load.tma_loader import TmaLoader
-from fp4ref.gemm.multiply.allocator import Allocator, Allocator1Sm, Allocator2Sm
+from fp4ref.gemm.multiply.allocator import Allocator, Allocator1Sm
+from fp4ref.gemm.multiply.allocator_2sm import Allocator2Sm
 from fp4ref.gemm.multiply.one_sm import OneSm
 from fp4ref.gemm.multiply.scale_copies import ScaleColumns
 from fp4ref.gemm.multiply.two_sm import TwoSm
@@ -25,7 +26,7 @@ from fp4ref.gemm.pipeline import Stage
 from fp4ref.gemm.plan import Plan
 from fp4ref.gemm.shared_storage import SharedStorage
 from fp4ref.gemm.tile_grid import WorkTile
-from fp4ref.gemm.tiles.clc_request import request_cluster, request_tile
+from fp4ref.gemm.tiles.clc_request import ClusterRequest, TileRequest
 from fp4ref.gemm.tiles.clc_scheduler import ClcTileScheduler
 from fp4ref.gemm.tiles.scheduler import TileScheduler
 from fp4ref.gemm.tiles.static_scheduler import StaticTileScheduler
@@ -63,8 +64,13 @@ class Throttle(Protocol):
         ...
 
 
-Request = Callable[[Warp, SharedStorage, Stage], None]
-"""How the scheduler warp asks for the next tiles."""
+class ClcRequest(Protocol):
+    """How the scheduler warp asks for the next tiles."""
+
+    @staticmethod
+    def ask(warp: Warp, storage: SharedStorage, stage: Stage) -> None:
+        """Tell the full barriers what will come, and ask."""
+        ...
 
 
 class LoadOrderBarrier(Protocol):
@@ -101,7 +107,7 @@ class Parts:
     """The piece for each job, under the name that the roles use."""
 
     tile_scheduler: Callable[[Warp, SharedStorage], TileScheduler]
-    request: Request
+    clc_request: type[ClcRequest]
     throttle: Callable[[Warp, SharedStorage], Throttle]
     loader: Callable[[Warp, SharedStorage], Loader]
     load_order_barrier: Callable[[Warp, SharedStorage], LoadOrderBarrier]
@@ -122,7 +128,7 @@ def parts(plan: Plan) -> Parts:
     pair, clustered = plan.cta_group > 1, plan.cluster_size > 1
     return Parts(
         tile_scheduler=ClcTileScheduler if asks_clc else StaticTileScheduler,
-        request=request_cluster if clustered else request_tile,
+        clc_request=ClusterRequest if clustered else TileRequest,
         throttle=(FirstCtaThrottle if clustered else ClcThrottle)
         if asks_clc
         else NoThrottle,

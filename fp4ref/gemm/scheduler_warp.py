@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator
 
-from fp4ref.gemm.parts import Parts, Request
+from fp4ref.gemm.parts import ClcRequest, Parts
 from fp4ref.gemm.pipeline import Consumer, Producer, arrive_on_empty, committed_by_tma
 from fp4ref.gemm.plan.warps import WARP_THREADS
 from fp4ref.gemm.shared_storage import SharedStorage, init_barriers
@@ -14,11 +14,11 @@ from fp4ref.hardware.sm import Blocked, Warp, frame
 
 @frame("1.10")
 def request_work(
-    producer: Producer, storage: SharedStorage, request: Request
+    producer: Producer, storage: SharedStorage, request: type[ClcRequest]
 ) -> Generator[Blocked, None, None]:
     """Ask for one more tile: ``advance_to_next_work``. Frame 1.10."""
     with (yield from producer.acquire()) as stage:
-        request(producer.warp, storage, stage)
+        request.ask(producer.warp, storage, stage)
 
 
 def request_tiles(
@@ -26,7 +26,7 @@ def request_tiles(
     work: WorkIterator,
     throttle: Consumer,
     clc_ring: Producer,
-    request: Request,
+    request: type[ClcRequest],
 ) -> Generator[Blocked, None, None]:
     """Ask for a tile each time the load warp has started one.
 
@@ -52,5 +52,5 @@ def scheduler_warp(
         WorkIterator(warp, storage, parts),
         Consumer(warp, storage.ring("throttle"), arrive_on_empty(WARP_THREADS)),
         Producer(warp, storage.ring("clc"), committed_by_tma),
-        parts.request,
+        parts.clc_request,
     )

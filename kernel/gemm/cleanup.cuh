@@ -15,11 +15,13 @@ __device__ __forceinline__ void load_tail(Producer<MAINLOOP_STAGES>& mainloop) {
 }
 
 // Release dependents and the allocation permit, drain, free. Frames 8.2 to 8.7.
-__device__ __forceinline__ void mma_tail(Producer<ACCUMULATOR_STAGES>& accumulator, u32 taddr) {
+template <class Allocator>
+__device__ __forceinline__ void mma_tail(Producer<ACCUMULATOR_STAGES>& accumulator, u32 taddr,
+                                         const Allocator& allocator) {
     clc_griddepcontrol_launch_dependents();
-    tmem_relinquish_alloc_permit();
+    allocator.relinquish();
     accumulator.tail();
-    tmem_dealloc(taddr, TMEM_COLUMNS);
+    allocator.free(taddr, TMEM_COLUMNS);
 }
 
 // Wait until the stores have read their shared memory, which may not outlive the CTA.

@@ -26,6 +26,13 @@ struct alignas(16) BufferDescriptors {
     u64 a[K_BLOCKS], b[K_BLOCKS], sfa[K_BLOCKS], sfb[SFB_BLOCKS][K_BLOCKS];
 };
 
+// Where an atom of SFB is: one after the other the parts that the CTAs of a column sent, and in
+// each the atoms of a row block side by side.
+__device__ __forceinline__ constexpr u32 sfb_atom(u32 block, u32 k_block) {
+    constexpr u32 ATOMS = SF_ATOMS / SFB_PARTS;
+    return (k_block / ATOMS * SFB_BLOCKS + block) * ATOMS + k_block % ATOMS;
+}
+
 struct Descriptors {
     BufferDescriptors buffers[MAINLOOP_STAGES * K_GROUP];
 };
@@ -40,9 +47,9 @@ __device__ constexpr Descriptors all_descriptors() {
             buffer.a[k_block] = operand_descriptor(base + smem_map::A + i * A_NBYTES) + k;
             buffer.b[k_block] = operand_descriptor(base + smem_map::B + i * B_NBYTES) + k;
             buffer.sfa[k_block] = scale_descriptor(base + smem_map::SFA + i * SFA_NBYTES) + sf;
-            const u64 sfb = scale_descriptor(base + smem_map::SFB + i * SFB_NBYTES) + sf;
+            const u64 sfb = scale_descriptor(base + smem_map::SFB + i * SFB_NBYTES);
             for (u32 block = 0; block < SFB_BLOCKS; ++block)
-                buffer.sfb[block][k_block] = sfb + block * SF_ATOMS * SF_BLOCK_STEP;
+                buffer.sfb[block][k_block] = sfb + sfb_atom(block, k_block) * SF_BLOCK_STEP;
         }
     }
     return all;

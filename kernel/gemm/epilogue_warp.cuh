@@ -14,7 +14,7 @@ __device__ __forceinline__ void epilogue_warp(const SharedStorage& storage) {
     const u32 lane = WARP_THREADS * (warp_index() % EPILOGUE_WARPS);
     Epilogue e = {storage,
                   smem_ld(storage.tmem_pointer()),
-                  {storage.accumulator()},
+                  {released_in(storage.cta.leader(), storage.accumulator())},
                   {storage.c()},
                   lane,
                   lane + lane_index(),

@@ -18,12 +18,12 @@ struct Mma {
 
 // consumer_release: the stage is empty when its MMAs are done. Frame 6.7.
 __device__ __forceinline__ void release_stage(bool elected, Stage stage) {
-    tcgen05_commit(elected, stage.empty);
+    tcgen05_commit<CTA_GROUP>(elected, stage.empty, CtaInCluster().releases());
 }
 
 // producer_commit: hand the accumulator to the epilogue. Frame 6.10.
 __device__ __forceinline__ void commit_accumulator(bool elected, Stage stage) {
-    tcgen05_commit(elected, stage.full);
+    tcgen05_commit<CTA_GROUP>(elected, stage.full, CtaInCluster().pair());
 }
 
 // Wait for one stage, use its k-tiles, give it back. Frames 6.6.2 to 6.7.
@@ -60,13 +60,17 @@ __device__ __forceinline__ void multiply_tile(Mma& mma, WorkTile work, u32 k_til
 // Allocate TMEM, multiply every tile of this CTA, free TMEM. Frame 6 ctx.
 __device__ __forceinline__ void mma_warp(const SharedStorage& storage) {
     init_barriers(storage);
-    tmem_alloc(storage.tmem_pointer(), TMEM_COLUMNS);  // 4.2
+    const Allocator allocator = {storage};
+    allocator.alloc(storage.tmem_pointer(), TMEM_COLUMNS);  // 4.2
     named_barrier_arrive(TMEM_ALLOCATION_BARRIER, WARP_THREADS + EPILOGUE_THREADS);
     const u32 taddr = smem_ld(storage.tmem_pointer());
     Mma mma = {
         {storage.mainloop()}, {storage.accumulator()}, {storage, taddr}, {storage, taddr}};
     WorkIterator work(storage);
     const u32 k_tiles = storage.params.k_tiles();
-    while (work.has_work()) multiply_tile(mma, work.next_prefetch(), k_tiles);
-    mma_tail(mma.accumulator, taddr);
+    while (work.has_work()) {
+        const WorkTile tile = work.next_prefetch();
+        if (storage.cta.leads()) multiply_tile(mma, tile, k_tiles);
+    }
+    mma_tail(mma.accumulator, taddr, allocator);
 }

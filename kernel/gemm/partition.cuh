@@ -29,9 +29,9 @@ __device__ __forceinline__ Coords3 a_coords(WorkTile work, u32 k_tile) {
     return {k_tile * TILE_K, work.m * TILE_M, work.l};
 }
 
-// Frame 5.4.5.
-__device__ __forceinline__ Coords3 b_coords(WorkTile work, u32 k_tile) {
-    return {k_tile * TILE_K, work.n * TILE_N, work.l};
+// Of a pair, of the leader's half or the peer's. Frame 5.4.5.
+__device__ __forceinline__ Coords3 b_coords(WorkTile work, u32 k_tile, u32 half = 0) {
+    return {k_tile * TILE_K, work.n * TILE_N + half * B_ROWS, work.l};
 }
 
 // In atoms. Frame 5.4.6.

@@ -11,14 +11,18 @@
 #include "fusion/multiply.cuh"
 #include "load/load_order.cuh"
 #include "load/tma_loader.cuh"
+#include "multiply/allocator.cuh"
 #include "multiply/one_sm.cuh"
+#include "tiles/clc_request.cuh"
 #include "tiles/clc_scheduler.cuh"
 #include "tiles/throttle.cuh"
 
 using TileScheduler = ClcTileScheduler;
+using ClcRequest = TileRequest;
 using Throttle = ClcThrottle;
 using Loader = TmaLoader;
 using LoadOrderBarrier = NoLoadOrder;
+using Allocator = Allocator1Sm;
 using Multiplier = OneSm;
 using Fusion = Fma<Constant<0x00000000>, Constant<0x00000000>, Multiply<Alpha, AccFetch>>;
 using Output = Convert<F32>;

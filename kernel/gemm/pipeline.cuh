@@ -4,6 +4,7 @@
 // stage is committed or released differs between rings, so the role says it: arrive, expect_tx
 // or tcgen05.commit on stage.full or stage.empty.
 #pragma once
+#include "../hardware/cluster.cuh"
 #include "../hardware/mbarrier.cuh"
 
 // Barriers of one pipeline: STAGES full ones from `full`, as many empty ones from `empty`.
@@ -20,6 +21,13 @@ struct Ring {
         for (u32 i = 0; i < STAGES; ++i) mbarrier_init(empty + MBARRIER_NBYTES * i, empty_count);
     }
 };
+
+// The ring for a consumer that gives its stages back to the CTA of `rank`.
+template <u32 STAGES>
+__device__ __forceinline__ Ring<STAGES> released_in(u32 rank, Ring<STAGES> ring) {
+    if constexpr (IN_CLUSTER) ring.empty = cluster_mapa(ring.empty, rank);
+    return ring;
+}
 
 // Position in a ring. Frame 1.8.
 struct PipelineState {
@@ -54,10 +62,10 @@ struct Producer {
     }
 
     // try_acquire: ask once, for the next acquire. Frame 5.3.
-    __device__ __forceinline__ void peek() { token = mbarrier_test_wait(barrier(), state.phase); }
+    __device__ __forceinline__ void peek() { token = mbarrier_test_wait<IN_CLUSTER>(barrier(), state.phase); }
 
     __device__ __forceinline__ Stage acquire() {
-        if (!token) mbarrier_try_wait(barrier(), state.phase);
+        if (!token) mbarrier_try_wait<IN_CLUSTER>(barrier(), state.phase);
         token = 0;
         const Stage stage = {state.index, ring.full + MBARRIER_NBYTES * state.index, barrier()};
         state.advance<STAGES>();
@@ -68,7 +76,7 @@ struct Producer {
     __device__ __forceinline__ void tail() {
 #pragma unroll 1
         for (u32 i = 0; i < STAGES; ++i) {
-            mbarrier_try_wait(barrier(), state.phase);
+            mbarrier_try_wait<IN_CLUSTER>(barrier(), state.phase);
             state.advance<STAGES>();
         }
     }
@@ -86,10 +94,10 @@ struct Consumer {
     }
 
     // try_wait: ask once, for the next wait. Frame 5.3.
-    __device__ __forceinline__ void peek() { token = mbarrier_test_wait(barrier(), state.phase); }
+    __device__ __forceinline__ void peek() { token = mbarrier_test_wait<IN_CLUSTER>(barrier(), state.phase); }
 
     __device__ __forceinline__ Stage wait() {
-        if (!token) mbarrier_try_wait(barrier(), state.phase);
+        if (!token) mbarrier_try_wait<IN_CLUSTER>(barrier(), state.phase);
         token = 0;
         const Stage stage = {state.index, barrier(), ring.empty + MBARRIER_NBYTES * state.index};
         state.advance<STAGES>();
@@ -98,5 +106,5 @@ struct Consumer {
 };
 
 // Commit or release by one arrival of each thread.
-__device__ __forceinline__ void arrive_on_full(Stage stage) { mbarrier_arrive(stage.full); }
-__device__ __forceinline__ void arrive_on_empty(Stage stage) { mbarrier_arrive(stage.empty); }
+__device__ __forceinline__ void arrive_on_full(Stage stage) { mbarrier_arrive<IN_CLUSTER>(stage.full); }
+__device__ __forceinline__ void arrive_on_empty(Stage stage) { mbarrier_arrive<IN_CLUSTER>(stage.empty); }

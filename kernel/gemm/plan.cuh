@@ -3,16 +3,26 @@
 // Written by fp4ref.cuda_kernel.header from fp4ref.gemm.plan. This is
 // the plan of GemmConfig(); the plan of what is compiled takes its place.
 #pragma once
+#include "../hardware/sm.cuh"
+
+constexpr u32 CTA_GROUP = 1;
+constexpr u32 CLUSTER_M = 1;
+constexpr u32 CLUSTER_N = 1;
+constexpr u32 CLUSTER_SIZE = 1;
+constexpr bool IN_CLUSTER = false;
+
 #include "pipeline.cuh"
 
 constexpr bool RASTER_ALONG_M = true;
+constexpr u32 RASTER_SWIZZLE = 1;
+constexpr u32 MMA_M = 128;
 constexpr u32 C_STAGES = 2;
 constexpr u32 D_STAGES = 2;
 constexpr u32 CLC_STAGES = 2;
 constexpr u32 ACCUMULATOR_STAGES = 2;
 constexpr u32 SCALE_BUFFERS = 2;
 
-// rows of the tile: the MMA's 128 of one SM.
+// 128 rows of the MMA in 1 CTAs.
 constexpr u32 TILE_M = 128;
 // asked: 128 columns; rows are 128 and K is 256.
 constexpr u32 TILE_N = 128;
@@ -24,6 +34,14 @@ constexpr u32 K_BLOCKS = 4;
 constexpr u32 SUBTILE_N = 32;
 // columns of D in pieces of 32: 128 / 32.
 constexpr u32 SUBTILES = 4;
+// 128 rows of B in 1 CTAs.
+constexpr u32 B_ROWS = 128;
+// the 1 CTAs of a row load one part each.
+constexpr u32 A_PARTS = 1;
+// 1 CTAs of a column in groups of 1.
+constexpr u32 B_PARTS = 1;
+// the 1 CTAs of a column load one part each.
+constexpr u32 SFB_PARTS = 1;
 // NVFP4: elements of K that share a scale.
 constexpr u32 SF_VEC_SIZE = 16;
 // 256 elements in atoms of 64.
@@ -42,7 +60,7 @@ constexpr u32 B_NBYTES = 16384;
 constexpr u32 SFA_NBYTES = 2048;
 // one byte for each of 128 rows and 16 of 256 elements.
 constexpr u32 SFB_NBYTES = 2048;
-// 16,384 of A, 16,384 of B, 2,048 of SFA and 2,048 of SFB.
+// 36,864 in each of 1 CTAs.
 constexpr u32 K_TILE_TX_BYTES = 36864;
 // 128 x 32 elements of None.
 constexpr u32 C_SUBTILE_NBYTES = 0;

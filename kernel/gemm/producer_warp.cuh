@@ -13,7 +13,7 @@ __device__ __forceinline__ void load_k_tile(const Loader& loader,
                                             u32 k_tile, u32 last) {
     const u32 tiles = group_size(k_tile, last);
     const Stage stage = mainloop.acquire();  // 5.4.1
-    mbarrier_arrive_expect_tx(stage.full, tiles * K_TILE_TX_BYTES);  // 5.4.8
+    loader.expect(stage, tiles);  // 5.4.8
     if (k_tile + tiles < last) mainloop.peek();  // 5.4.2
     const bool elected = elect_sync();  // 5.4.3
     loader.load(elected, stage, work, k_tile, tiles);

@@ -6,8 +6,7 @@
 __device__ __forceinline__ void request_work(const SharedStorage& storage,
                                              Producer<CLC_STAGES>& clc) {
     const Stage stage = clc.acquire();
-    mbarrier_arrive_expect_tx(stage.full, CLC_RESPONSE_NBYTES);
-    clc_try_cancel(storage.clc_response(stage.index), stage.full);
+    ClcRequest::ask(storage, stage);
 }
 
 // Ask for a tile each time the load warp has started one. The throttle keeps the warp from
@@ -23,8 +22,9 @@ __device__ __forceinline__ void request_tiles(const SharedStorage& storage, Work
     clc.tail();
 }
 
-// Serve every role of this CTA that needs tiles.
+// Serve every role of this CTA's cluster that needs tiles.
 __device__ __forceinline__ void scheduler_warp(const SharedStorage& storage) {
     init_barriers(storage);
+    if (!storage.cta.is_first()) return;
     request_tiles(storage, WorkIterator(storage), {storage.throttle()}, {storage.clc()});
 }

@@ -4,11 +4,13 @@
 // TMEM address.
 #pragma once
 #include "../hardware/named_barrier.cuh"
+#include "cta_in_cluster.cuh"
 #include "partition.cuh"
 #include "plan.cuh"
 
 struct SharedStorage : Buffers {
     const GemmParams& params;
+    CtaInCluster cta = {};
 };
 
 // Initialise every barrier once, make it visible, and meet. Frame 1.4.
@@ -17,5 +19,10 @@ __device__ __forceinline__ void init_barriers(const SharedStorage& storage) {
         storage.init();
         mbarrier_fence_mbarrier_init();
     }
-    named_barrier_sync(CTA_BARRIER, CTA_THREADS);
+    if constexpr (IN_CLUSTER) {
+        cluster_arrive();
+        cluster_wait();
+    } else {
+        named_barrier_sync(CTA_BARRIER, CTA_THREADS);
+    }
 }

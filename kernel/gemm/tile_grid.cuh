@@ -1,5 +1,6 @@
 // Part 2. tile_grid: the output tiles of the problem, and one of them.
 #pragma once
+#include "cta_in_cluster.cuh"
 #include "plan.cuh"
 
 // CUTLASS's WorkTileInfo: tile indices, and whether there is work.
@@ -8,19 +9,44 @@ struct WorkTile {
     bool valid;
 };
 
-// Output tiles of the problem; x runs along the raster dimension. Frame 2.1.
+// Output tiles of the problem; x runs along the raster dimension. The grid is padded to whole
+// clusters: a CTA beyond the problem loads for its cluster, and stores nothing. Frame 2.1.
 struct TileGrid {
     u32 tiles_m, tiles_n, batches;
 
-    // Frame 2.2.
+    // Clusters along the raster dimension, and along the other one.
+    __device__ __forceinline__ u32 majors() const {
+        const u32 along_m = (tiles_m + CLUSTER_M - 1) / CLUSTER_M;
+        return RASTER_ALONG_M ? along_m : (tiles_n + CLUSTER_N - 1) / CLUSTER_N;
+    }
+    __device__ __forceinline__ u32 minors() const {
+        const u32 along_n = (tiles_n + CLUSTER_N - 1) / CLUSTER_N;
+        return RASTER_ALONG_M ? along_n : (tiles_m + CLUSTER_M - 1) / CLUSTER_M;
+    }
+
+    // Frame 2.2. A cluster keeps its shape whatever the raster.
     __device__ __forceinline__ WorkTile tile(u32 x, u32 y, u32 z) const {
-        return RASTER_ALONG_M ? WorkTile{x, y, z, true} : WorkTile{y, x, z, true};
+        u32 major = x / CLUSTER_M, minor = y / CLUSTER_N;
+        if constexpr (RASTER_SWIZZLE > 1) swizzle(major, minor);
+        const u32 m = RASTER_ALONG_M ? major : minor, n = RASTER_ALONG_M ? minor : major;
+        return {m * CLUSTER_M + x % CLUSTER_M, n * CLUSTER_N + y % CLUSTER_N, z, true};
+    }
+
+    // Exchange the places of clusters in bands; those beyond the last whole square stay.
+    __device__ __forceinline__ void swizzle(u32& major, u32& minor) const {
+        const u32 whole = majors() / RASTER_SWIZZLE, bands = minors() / RASTER_SWIZZLE;
+        if (major >= whole * RASTER_SWIZZLE || minor >= bands * RASTER_SWIZZLE) return;
+        const u32 from = major;
+        major = from / RASTER_SWIZZLE + whole * (minor % RASTER_SWIZZLE);
+        minor = from % RASTER_SWIZZLE + minor / RASTER_SWIZZLE * RASTER_SWIZZLE;
     }
 
     __device__ __forceinline__ WorkTile tile_of_number(u32 number) const {
-        if (number >= tiles_m * tiles_n * batches) return {0, 0, 0, false};
-        const u32 along_x = RASTER_ALONG_M ? tiles_m : tiles_n;
-        const u32 along_y = RASTER_ALONG_M ? tiles_n : tiles_m;
-        return tile(number % along_x, number / along_x % along_y, number / (along_x * along_y));
+        const u32 along_x = majors(), along_y = minors();
+        if (number >= along_x * along_y * batches) return {0, 0, 0, false};
+        const CtaInCluster cta;
+        return tile(number % along_x * CLUSTER_M + cta.m,
+                    number / along_x % along_y * CLUSTER_N + cta.n,
+                    number / (along_x * along_y));
     }
 };

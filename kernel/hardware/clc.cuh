@@ -23,6 +23,19 @@ __device__ __forceinline__ void clc_try_cancel(u32 response, u32 mbar) {
         : "memory");
 }
 
+// One lane: the answer goes to every CTA of the cluster, at the same offsets.
+__device__ __forceinline__ void clc_try_cancel_multicast(u32 response, u32 mbar) {
+    asm volatile(
+        "{\n\t"
+        ".reg .pred elected;\n\t"
+        "elect.sync _|elected, 0xffffffff;\n\t"
+        "@elected clusterlaunchcontrol.try_cancel.async.shared::cta"
+        ".mbarrier::complete_tx::bytes.multicast::cluster::all.b128 [%0], [%1];\n\t"
+        "}" ::"r"(response),
+        "r"(mbar)
+        : "memory");
+}
+
 __device__ __forceinline__ bool clc_is_canceled(ClcResponse response) {
     u32 canceled;
     asm volatile(

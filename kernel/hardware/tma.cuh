@@ -43,6 +43,68 @@ __device__ __forceinline__ void tma_load(bool elected, const TensorMap& map, u32
         : "memory");
 }
 
+// Into the same place of every CTA of the mask. For a pair the bytes are credited to that one of
+// each receiving pair whose rank has the parity of the barrier's.
+template <u32 CTA_GROUP>
+__device__ __forceinline__ void tma_load_multicast(bool elected, const TensorMap& map, u32 x,
+                                                   u32 y, u32 z, u32 dst, u32 mbar,
+                                                   u16 cta_mask) {
+    if constexpr (CTA_GROUP == 2)
+        asm volatile(
+            "{\n\t"
+            ".reg .pred p;\n\t"
+            "setp.ne.b32 p, %6, 0;\n\t"
+            "@p cp.async.bulk.tensor.3d.cta_group::2.shared::cluster.global"
+            ".mbarrier::complete_tx::bytes.multicast::cluster"
+            " [%0], [%1, {%3, %4, %5}], [%2], %7;\n\t"
+            "}" ::"r"(dst),
+            "l"(&map), "r"(mbar), "r"(x), "r"(y), "r"(z), "r"(static_cast<u32>(elected)),
+            "h"(cta_mask)
+            : "memory");
+    else
+        asm volatile(
+            "{\n\t"
+            ".reg .pred p;\n\t"
+            "setp.ne.b32 p, %6, 0;\n\t"
+            "@p cp.async.bulk.tensor.3d.shared::cluster.global"
+            ".mbarrier::complete_tx::bytes.multicast::cluster"
+            " [%0], [%1, {%3, %4, %5}], [%2], %7;\n\t"
+            "}" ::"r"(dst),
+            "l"(&map), "r"(mbar), "r"(x), "r"(y), "r"(z), "r"(static_cast<u32>(elected)),
+            "h"(cta_mask)
+            : "memory");
+}
+
+template <u32 CTA_GROUP>
+__device__ __forceinline__ void tma_load_multicast(bool elected, const TensorMap& map, u32 x,
+                                                   u32 y, u32 z, u32 w, u32 dst, u32 mbar,
+                                                   u16 cta_mask) {
+    if constexpr (CTA_GROUP == 2)
+        asm volatile(
+            "{\n\t"
+            ".reg .pred p;\n\t"
+            "setp.ne.b32 p, %7, 0;\n\t"
+            "@p cp.async.bulk.tensor.4d.cta_group::2.shared::cluster.global"
+            ".mbarrier::complete_tx::bytes.multicast::cluster"
+            " [%0], [%1, {%3, %4, %5, %6}], [%2], %8;\n\t"
+            "}" ::"r"(dst),
+            "l"(&map), "r"(mbar), "r"(x), "r"(y), "r"(z), "r"(w),
+            "r"(static_cast<u32>(elected)), "h"(cta_mask)
+            : "memory");
+    else
+        asm volatile(
+            "{\n\t"
+            ".reg .pred p;\n\t"
+            "setp.ne.b32 p, %7, 0;\n\t"
+            "@p cp.async.bulk.tensor.4d.shared::cluster.global"
+            ".mbarrier::complete_tx::bytes.multicast::cluster"
+            " [%0], [%1, {%3, %4, %5, %6}], [%2], %8;\n\t"
+            "}" ::"r"(dst),
+            "l"(&map), "r"(mbar), "r"(x), "r"(y), "r"(z), "r"(w),
+            "r"(static_cast<u32>(elected)), "h"(cta_mask)
+            : "memory");
+}
+
 // Frame 7.9. The lane that stores must also commit and wait: groups belong to a thread.
 __device__ __forceinline__ void tma_store(bool elected, const TensorMap& map, u32 x, u32 y, u32 z,
                                           u32 src) {

@@ -10,22 +10,27 @@ __device__ __forceinline__ constexpr u32 tmem_address(u32 lane, u32 column) {
     return lane << 16 | column;
 }
 
-// The whole warp. The TMEM address is written to shared memory. Frame 4.2.
+// The whole warp, of a pair one in each CTA. The TMEM address is written to shared memory.
+// Frame 4.2.
+template <u32 CTA_GROUP>
 __device__ __forceinline__ void tmem_alloc(u32 destination, u32 columns) {
-    asm volatile("tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%0], %1;" ::"r"(
+    asm volatile("tcgen05.alloc.cta_group::%2.sync.aligned.shared::cta.b32 [%0], %1;" ::"r"(
                      destination),
-                 "r"(columns)
+                 "r"(columns), "n"(CTA_GROUP)
                  : "memory");
 }
 
+template <u32 CTA_GROUP>
 __device__ __forceinline__ void tmem_dealloc(u32 taddr, u32 columns) {
-    asm volatile("tcgen05.dealloc.cta_group::1.sync.aligned.b32 %0, %1;" ::"r"(taddr),
-                 "r"(columns)
+    asm volatile("tcgen05.dealloc.cta_group::%2.sync.aligned.b32 %0, %1;" ::"r"(taddr),
+                 "r"(columns), "n"(CTA_GROUP)
                  : "memory");
 }
 
+template <u32 CTA_GROUP>
 __device__ __forceinline__ void tmem_relinquish_alloc_permit() {
-    asm volatile("tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned;" ::: "memory");
+    asm volatile("tcgen05.relinquish_alloc_permit.cta_group::%0.sync.aligned;" ::"n"(CTA_GROUP)
+                 : "memory");
 }
 
 // 32 columns of the warp's lanes: register j of lane t is cell (t, column + j). Frame 4.5.

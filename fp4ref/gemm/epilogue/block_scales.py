@@ -54,6 +54,8 @@ def store_scales(e: Epilogue, work: WorkTile, subtile: int, scales: Bytes) -> No
     if column // ATOM_COLS >= -(-params.n // (vec_size * ATOM_COLS)):
         return
     rows = e.rows(work)
+    if work.m * e.storage.plan.tile_m >= params.m:  # a tile beyond the problem
+        return
     first = sfd_address(params, rows.start, column, work.l)
     addresses = first + 16 * np.arange(len(rows), dtype=np.int64)
     gmem.st(e.warp, addresses, scales)

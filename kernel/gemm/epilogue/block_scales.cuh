@@ -28,6 +28,7 @@ struct BlockScaleFactorRowStore {
         const GemmParams& params = e.storage.params;
         const u32 column = (work.n * TILE_N + subtile * SUBTILE_N) / SF_VEC_SIZE;
         if (column * SF_VEC_SIZE / ATOM_K >= (params.n + ATOM_K - 1) / ATOM_K) return;
+        if (IN_CLUSTER && work.m * TILE_M >= params.m) return;  // a tile beyond the problem
         gmem_st(sfd_address(params, work.m * TILE_M + e.row, column, work.l), scales);
     }
 };

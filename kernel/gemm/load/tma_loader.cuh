@@ -15,6 +15,11 @@ struct TmaLoader {
         tma_prefetch_tensormap(params.sfb);
     }
 
+    // Tell the full barrier how many bytes will come. Frame 5.4.8.
+    __device__ __forceinline__ void expect(Stage stage, u32 k_tiles) const {
+        mbarrier_arrive_expect_tx(stage.full, k_tiles * K_TILE_TX_BYTES);
+    }
+
     // Start the copies of the k-tiles of a stage. Frames 5.4.4 to 5.4.7.
     __device__ __forceinline__ void load(bool elected, Stage stage, WorkTile work, u32 k_tile,
                                          u32 tiles) const {

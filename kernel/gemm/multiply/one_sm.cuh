@@ -4,12 +4,13 @@
 #include "../../layout/tmem_scales.cuh"
 #include "scale_copies.cuh"
 
-struct OneSm {
+template <u32 CTA_GROUP>
+struct Umma {
     u32 taddr, idesc;
 
-    __device__ __forceinline__ OneSm(const SharedStorage& storage, u32 tmem_base)
+    __device__ __forceinline__ Umma(const SharedStorage& storage, u32 tmem_base)
         : taddr(tmem_base),
-          idesc(instr_descriptor_encode(TILE_M, TILE_N, storage.params.scale_type)) {}
+          idesc(instr_descriptor_encode(MMA_M, TILE_N, storage.params.scale_type)) {}
 
     // Issue one MMA of K = 64. Frames 6.6.6 to 6.6.12.
     __device__ __forceinline__ void issue(bool elected, Stage accumulator,
@@ -17,8 +18,10 @@ struct OneSm {
                                           WorkTile work, u32 k_block, bool accumulate) const {
         const u32 d = taddr + accumulator.index * TILE_N;
         const u32 shift = sfb_column_shift(TILE_N, work.n);
-        tcgen05_mma(elected, d, buffer.a[k_block], buffer.b[k_block], idesc,
+        tcgen05_mma<CTA_GROUP>(elected, d, buffer.a[k_block], buffer.b[k_block], idesc,
                     scales.sfa + k_block * SFA_COLUMNS, scales.sfb + k_block * SFB_COLUMNS + shift,
                     accumulate);
     }
 };
+
+using OneSm = Umma<1>;

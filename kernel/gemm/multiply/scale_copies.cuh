@@ -25,7 +25,7 @@ struct ScaleCopies {
     __device__ __forceinline__ void acquire() {
         if constexpr (SCALE_BUFFERS > 1) {
             const u32 empty = storage.mainloop().empty + MBARRIER_NBYTES * reused.index;
-            mbarrier_try_wait(empty, reused.phase);
+            mbarrier_try_wait<IN_CLUSTER>(empty, reused.phase);
             reused.advance<MAINLOOP_STAGES>();
         }
     }
@@ -38,12 +38,12 @@ struct ScaleCopies {
         const u32 sfb = taddr + tmem_map::SFB + at;
 #pragma unroll
         for (u32 k_block = 0; k_block < K_BLOCKS; ++k_block)
-            tcgen05_cp(elected, sfa + k_block * SFA_COLUMNS, from.sfa[k_block]);
+            tcgen05_cp<CTA_GROUP>(elected, sfa + k_block * SFA_COLUMNS, from.sfa[k_block]);
 #pragma unroll
         for (u32 k_block = 0; k_block < K_BLOCKS; ++k_block)
 #pragma unroll
             for (u32 block = 0; block < SFB_BLOCKS; ++block)
-                tcgen05_cp(elected, sfb + k_block * SFB_COLUMNS + block * SF_COLUMNS,
+                tcgen05_cp<CTA_GROUP>(elected, sfb + k_block * SFB_COLUMNS + block * SF_COLUMNS,
                            from.sfb[block][k_block]);
         return {sfa, sfb};
     }

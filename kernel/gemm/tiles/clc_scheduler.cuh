@@ -2,7 +2,7 @@
 //
 // The grid holds every tile; only as many CTAs as there are SMs start, and each takes over
 // tiles of CTAs that never start. The scheduler warp asks; every working warp reads the same
-// answer.
+// answer, which names the first CTA of a cluster.
 #pragma once
 #include "../../hardware/clc.cuh"
 #include "../shared_storage.cuh"
@@ -14,7 +14,7 @@ struct ClcTileScheduler {
     Consumer<CLC_STAGES> consumer;
 
     __device__ __forceinline__ explicit ClcTileScheduler(const SharedStorage& storage)
-        : grid(storage.params.grid()), buffers(storage), consumer{storage.clc()} {}
+        : grid(storage.params.grid()), buffers(storage), consumer{released_in(0, storage.clc())} {}
 
     // Frame 2.2.
     __device__ __forceinline__ WorkTile initial_work() {
@@ -31,6 +31,7 @@ struct ClcTileScheduler {
         arrive_on_empty(stage);
         if (!clc_is_canceled(response)) return {0, 0, 0, false};
         const uint3 ctaid = clc_get_first_ctaid(response);
-        return grid.tile(ctaid.x, ctaid.y, ctaid.z);
+        const CtaInCluster cta;
+        return grid.tile(ctaid.x + cta.m, ctaid.y + cta.n, ctaid.z);
     }
 };

@@ -2,7 +2,7 @@
 #pragma once
 #include "../shared_storage.cuh"
 
-// Persistent CTAs take every gridDim-th tile.
+// Persistent clusters, of one CTA or more, take every n-th tile of a cluster.
 struct StaticTileScheduler {
     TileGrid grid;
     u32 number = 0;
@@ -12,13 +12,13 @@ struct StaticTileScheduler {
 
     // Frame 2.2.
     __device__ __forceinline__ WorkTile initial_work() {
-        number = blockIdx.x;
+        number = blockIdx.x / CLUSTER_M;
         return grid.tile_of_number(number);
     }
 
     // Frame 2.4.
     __device__ __forceinline__ WorkTile fetch_next_work() {
-        number += gridDim.x;
+        number += gridDim.x / CLUSTER_M;
         return grid.tile_of_number(number);
     }
 };

@@ -13,6 +13,18 @@ struct ClcThrottle {
     __device__ __forceinline__ void release() { arrive_on_full(ring.acquire()); }
 };
 
+// In a cluster the first CTA asks for all, and is throttled by its own loads.
+struct FirstCtaThrottle : ClcThrottle {
+    bool asks;
+
+    __device__ __forceinline__ explicit FirstCtaThrottle(const SharedStorage& storage)
+        : ClcThrottle(storage), asks(storage.cta.is_first()) {}
+
+    __device__ __forceinline__ void release() {
+        if (asks) ClcThrottle::release();
+    }
+};
+
 // A static scheduler asks nobody.
 struct NoThrottle {
     __device__ __forceinline__ explicit NoThrottle(const SharedStorage&) {}
