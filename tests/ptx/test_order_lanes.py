@@ -201,6 +201,34 @@ def test_a_wait_group_is_of_the_lane_that_issued(
     assert {failure.name for failure, _ in on.order.findings.counts} == expected
 
 
+@every
+@pytest.mark.parametrize("neighbour", [0, 1])
+def test_each_lane_of_cp_async_writes_its_own_bytes(
+    schedule: str | int, neighbour: int
+) -> None:
+    """Each lane reads its word, or its neighbour's, and overwrites its own."""
+    on = machine(schedule, trace=True, races="collect")
+    source = on.gmem.upload("S", np.zeros(128, np.uint8))
+    smem = on.sms[0].smem
+    smem.forget = lambda: smem.written.fill(True)  # type: ignore[method-assign]
+    body = f"""{PREPARE}
+        ld.param.u64 %rd1, [source];
+        @%p3 mbarrier.init.shared::cta.b64 [%r2+128], 32;
+        mad.wide.u32 %rd1, %r3, 4, %rd1;
+        mad.lo.u32 %r10, %r3, 4, %r2;
+        xor.b32 %r11, %r10, {4 * neighbour};
+        bar.sync 0;
+        ld.shared.u32 %r8, [%r11];
+        cp.async.ca.shared.global [%r10], [%rd1], 4;
+        cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%r2+128];
+    W:  mbarrier.try_wait.parity.shared::cta.b64 %p7, [%r2+128], 0; @!%p7 bra W;
+        bar.sync 0;
+    """
+    run(body, params=".param .u64 source", values=source.to_bytes(8, "little"), on=on)
+    found = {failure.name for failure, _ in on.order.findings.counts}
+    assert found == ({"LANE"} if neighbour else set())
+
+
 def agree(seed: int) -> bool:
     """Whether a program races; engine and search say the same of every pair."""
     program = LaneProgram(seed)

@@ -7,7 +7,7 @@ which only its completion mechanism gives.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -44,15 +44,25 @@ class AsyncAccess:
     tensor_id: int = -1
     number: int = 0
 
-    def reads(self, memory: Bytes, *where: Where) -> None:
-        """Note what it reads."""
-        self._touch(memory, where, False)
+    def reads(
+        self, memory: Bytes, *where: Where, lanes: Sequence[int] | None = None
+    ) -> None:
+        """Note what it reads; `lanes`, as bits, says which one reads each part."""
+        self._touch(memory, where, False, lanes)
 
-    def writes(self, memory: Bytes, *where: Where) -> None:
-        """Note what it writes."""
-        self._touch(memory, where, True)
+    def writes(
+        self, memory: Bytes, *where: Where, lanes: Sequence[int] | None = None
+    ) -> None:
+        """Note what it writes; `lanes`, as bits, says which one writes each part."""
+        self._touch(memory, where, True, lanes)
 
-    def _touch(self, memory: Bytes, parts: Iterable[Where], is_write: bool) -> None:
+    def _touch(
+        self,
+        memory: Bytes,
+        parts: Sequence[Where],
+        is_write: bool,
+        lanes: Sequence[int] | None,
+    ) -> None:
         order = self.order
         tensor = memory.space.startswith("tmem")
         view = TENSOR if tensor else self.proxy
@@ -68,10 +78,11 @@ class AsyncAccess:
             facts=self.facts,
         )
         self.number = access.number
-        for where in parts:
+        mine = lanes or [self.lane] * len(parts)
+        for where, lane in zip(parts, mine, strict=True):
             if tensor and isinstance(where, Range):
                 order.check_alloc(access, memory, where)
-            order.touch(access, memory, where, (self.lane,), view)
+            order.touch(access, memory, where, (lane,), view)
 
     def _id(self, tensor: bool, space: str) -> int:
         """Return the id of its accesses to memory or to TMEM."""

@@ -163,6 +163,13 @@ class Actor:
         """Lowest executing lane."""
         return self.active & -self.active
 
+    @property
+    def executing(self) -> list[int] | None:
+        """Each executing lane, as a bit; None for a warp that acts as one."""
+        if self.width == 1:
+            return None
+        return [1 << i for i in range(BLOCK) if self.active >> i & 1]
+
     def at(self, lane: int) -> Knowledge:
         """Return what the groups know for one lane, given as a bit."""
         for mask, known in self.groups:
