@@ -35,5 +35,6 @@ KINDS: Mapping[int, str] = MappingProxyType(
         27: "tensor copy: misaligned shared address",
         28: "flag words by the wrong kind of access",
         31: "right synchronisation, wrong data",
+        32: "an address beyond the end of its memory",
     }
 )
