@@ -15,6 +15,7 @@ from fp4ref.hardware.order.knowledge import (
     ASYNC,
     EITHER,
     GENERIC,
+    MOST_IDS,
     TENSOR,
     Actor,
     Ids,
@@ -87,6 +88,7 @@ class Book:
         self.inits: dict[tuple[str, int], Access] = {}
         self.places: dict[str, Place] = {}
         self.table = SetTable()
+        self.over_budget = False
 
     def actor(self, who: str, place: Place, source: Callable[[], str]) -> Actor:
         """Return the books of a new warp; `source` says which statement it executes."""
@@ -114,8 +116,10 @@ class Book:
         source = "" if step >= 0 else actor.source()
         number = len(self.accesses) + 1
         if number > MOST_ACCESSES:
-            self.findings.doubt(f"more than {MOST_ACCESSES} accesses in one launch")
+            self._stop(f"{MOST_ACCESSES:,} accesses")
             number = MOST_ACCESSES
+        elif self.ids.full:
+            self._stop(f"{MOST_IDS:,} ids of accesses")
         found = Access(
             number,
             actor,
@@ -130,6 +134,14 @@ class Book:
         if number > len(self.accesses):
             self.accesses.append(found)
         return found
+
+    def _stop(self, limit: str) -> None:
+        """Look no more: from here on accesses cannot be told apart."""
+        self.over_budget = True
+        self.findings.doubt(
+            f"more than {limit} in one launch: the order of later ones is not checked; "
+            "run fewer tiles, as run(..., tiles=[(0, 0)]), or a smaller K"
+        )
 
     def generic(
         self,
@@ -189,6 +201,8 @@ class Book:
         view: int,
     ) -> None:
         """Check an access of `memory` and remember it."""
+        if self.over_budget:
+            return
         shadow = self.shadow(memory)
         cells = shadow.cells(where)
         low, high = cells.bounds()
@@ -341,6 +355,8 @@ class Book:
         addresses: NDArray[np.int64],
     ) -> None:
         """Put a race into the findings."""
+        if self.over_budget:
+            return
         mine = 0
         for each in lanes:
             mine |= each

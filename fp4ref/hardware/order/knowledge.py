@@ -25,6 +25,10 @@ BLOCK = 32
 """Ids that are given out together, so that lane l of a warp has the l-th."""
 
 
+MOST_IDS = 1 << 22
+"""Ids of a launch; a set of them has one bit for each, 512 KiB in all."""
+
+
 class Knowledge(NamedTuple):
     """What is ordered before the next access of some lanes.
 
@@ -64,12 +68,22 @@ class Ids:
         self._single = 0
         self._singles_left = 0
 
+    @property
+    def full(self) -> bool:
+        """Whether there are no more new ids: the last ones are given out again."""
+        return self.next >= MOST_IDS
+
+    def _new(self) -> int:
+        """First of `BLOCK` new ids."""
+        if not self.full:
+            self.next += BLOCK
+        return self.next - BLOCK
+
     def block(self, space: str, width: int) -> int:
         """First of `width` new ids for accesses of `space`."""
         if width == 1:
             return self.single(space)
-        base = self.next
-        self.next += BLOCK
+        base = self._new()
         mask = (1 << width) - 1
         self.of_space[space] = self.of_space.get(space, 0) | mask << base
         return base
@@ -77,8 +91,7 @@ class Ids:
     def single(self, space: str) -> int:
         """One new id."""
         if not self._singles_left:
-            self._single, self._singles_left = self.next, BLOCK
-            self.next += BLOCK
+            self._single, self._singles_left = self._new(), BLOCK
         base = self._single
         self._single += 1
         self._singles_left -= 1
