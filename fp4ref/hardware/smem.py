@@ -63,9 +63,12 @@ def ld(warp: Warp, address: int, nbytes: int) -> Bytes:
 
 
 def fence_proxy_async(warp: Warp, space: str = "shared::cta") -> None:
-    """Order this warp's st.shared before later async use: ``fence.proxy.async``.
+    """Order st.shared before later async use: ``fence.proxy.async``.
 
-    One for ``"global"`` memory leaves shared memory open; ``"generic"`` is all.
+    It covers what is ordered before it, of this warp and of others: its effect composes
+    with other synchronisation [PTX: membar, fence]. Whether that is so, only the order
+    of accesses knows; an untraced run believes it. One for ``"global"`` memory leaves
+    shared memory open; ``"generic"`` is all.
     """
     order = warp.machine.order
     if space == "global":
@@ -75,9 +78,10 @@ def fence_proxy_async(warp: Warp, space: str = "shared::cta") -> None:
     spaces = {"generic": None, "shared::cluster": tuple(peers)}
     own = (warp.smem.space,)
     order.fence_proxy_async(warp.actor, spaces.get(space, own))
-    for memory, where in warp.unfenced:
-        memory.fence(where, _mark(warp))
-    warp.unfenced.clear()
+    for each in (each for cta in warp.cta.cluster.ctas for each in cta.warps):
+        for memory, where in each.unfenced:
+            memory.fence(where, _mark(each))
+        each.unfenced.clear()
     warp.record("fence.proxy.async.shared::cta", {})
 
 

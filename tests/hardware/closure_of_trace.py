@@ -20,7 +20,7 @@ import numpy as np
 
 from fp4ref.trace import Event, Range, Trace
 
-G, A, T = "generic", "async", "tensor"
+G, A, T, C = "generic", "async", "tensor", "committed"
 LOAD, STORE = "cp.async.bulk.tensor.2d.load", "cp.async.bulk.tensor.2d.store"
 ARRIVALS = ("mbarrier.arrive", "mbarrier.arrive.expect_tx")
 TMEM_COLUMN, TMEM_LANE = 4, 2048
@@ -232,7 +232,7 @@ class Closure:
                     self.move(thread, A, each[A])
         for other, phase, points in self.commits.get(thread, ()):
             if other == mbar and phase < self.flips.get(mbar, 0):
-                self.move(thread, T, *points)
+                self.move(thread, C, *points)
 
     def bar(self, e: Event, thread: Any) -> None:
         barrier, threads = e.operands["barrier"], e.operands["threads"]
@@ -280,13 +280,13 @@ class Closure:
                 self.move(thread, A, *done)
 
     def cp(self, e: Event, thread: Any) -> None:
-        asked = self.at(thread, A), self.at(thread, T)
+        asked = self.at(thread, A), self.at(thread, T), self.at(thread, C)
         smem, tmem = self.graph.node(), self.graph.node()
         for landing in self.landed(e):
             self.touch(e, thread, landing.reads, False, A, out=smem)
-            self.touch(e, thread, landing.writes, True, T, out=tmem)
+            self.touch(e, thread, landing.writes, True, T, C, out=tmem)
         self.queue.setdefault(thread, []).append(
-            {A: (smem, asked[0]), T: (tmem, asked[1])}
+            {A: (smem, asked[0]), T: (tmem, *asked[1:])}
         )
 
     def commit(self, e: Event, thread: Any) -> None:

@@ -132,6 +132,7 @@ def test_registers_are_no_completion(ordering, operation, severity):
     def steps(warp):
         easy_mma(warp)
         yield from committed(warp)
+        tcgen05.fence_after_thread_sync(warp)
         if operation == "ld":
             registers = tmem.ld(warp, 0, "32x32b", 1)
             assert registers.words is not None

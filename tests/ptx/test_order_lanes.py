@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from typing import Any
 
 import numpy as np
 import pytest
@@ -28,10 +29,14 @@ TRY = "mbarrier.try_wait.parity.shared::cta.b64 %p7, [%r1], 0; @!%p7 bra"
 
 
 def failures(
-    body: str, *, threads: int = 32, schedule: str | int = "eager"
+    body: str,
+    *,
+    threads: int = 32,
+    schedule: str | int = "eager",
+    ordering: Any = "ptx",
 ) -> set[str]:
     """Names of the failures that a body shows."""
-    on = machine(schedule, trace=True, races="collect")
+    on = machine(schedule, ordering, trace=True, races="collect")
     smem = on.sms[0].smem
     smem.forget = lambda: smem.written.fill(True)  # type: ignore[method-assign]
     run(f"{PREPARE}{body}\n bar.sync 0;", threads=threads, on=on)
@@ -168,6 +173,46 @@ def test_strong_accesses_race_beyond_their_scope(
     """
     run(body, on=on, grid=(2, 1, 1))
     assert {failure.name for failure, _ in on.order.findings.counts} == expected
+
+
+@every
+@pytest.mark.parametrize("ordering", ["ptx", "shipped"])
+@pytest.mark.parametrize(
+    ("write", "read", "expected"),
+    [
+        ("st.volatile.shared.u32 [%r2], 7", "ld.volatile.shared.u32 %r8, [%r2]", set()),
+        (
+            "st.volatile.shared.u32 [%r2], 7",
+            "ld.volatile.shared.u16 %h1, [%r2]",
+            {"SYNC"},
+        ),
+        (
+            "st.volatile.shared.v2.u32 [%r2], {7, 7}",
+            "ld.volatile.shared.u32 %r8, [%r2+4]",
+            set(),
+        ),
+        ("st.shared.u32 [%r2], 7", "ld.volatile.shared.u32 %r8, [%r2]", {"SYNC"}),
+        (
+            "atom.relaxed.cta.shared.add.u32 %r8, [%r2], 7",
+            "ld.relaxed.cta.shared.u64 %rd1, [%r2]",
+            {"SYNC"},
+        ),
+    ],
+)
+def test_strong_accesses_of_two_sizes_race(
+    schedule: str | int, ordering: Any, write: str, read: str, expected: set[str]
+) -> None:
+    """Volatile is relaxed at system scope; strong operations overlap completely.
+
+    PTX ISA 8.4.2 (volatile operation), 8.7 (morally strong), 8.7.2 (mixed-size data
+    races); a vector is a set of scalars, 8.2.4.
+    """
+    body = f"""
+        setp.eq.u32 %p6, %r4, 32;
+        @%p6 {write};
+        @%p3 {read};
+    """
+    assert failures(body, threads=64, schedule=schedule, ordering=ordering) == expected
 
 
 @every

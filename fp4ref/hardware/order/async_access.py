@@ -12,7 +12,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fp4ref.hardware.order.book import Bytes, Where
-from fp4ref.hardware.order.knowledge import ASYNC, GENERIC, TENSOR, Actor, Knowledge
+from fp4ref.hardware.order.knowledge import (
+    ASYNC,
+    GENERIC,
+    TENSOR,
+    UMMA,
+    Actor,
+    Knowledge,
+)
 from fp4ref.hardware.order.released import EVERYWHERE
 from fp4ref.hardware.order.thread_order import ThreadOrder
 from fp4ref.trace import Range
@@ -65,7 +72,9 @@ class AsyncAccess:
     ) -> None:
         order = self.order
         tensor = memory.space.startswith("tmem")
-        view = TENSOR if tensor else self.proxy
+        view = self.proxy
+        if tensor:
+            view = UMMA if self.operation in ("tcgen05.mma", "tcgen05.cp") else TENSOR
         base = self._id(tensor, memory.space)
         access = order.enter(
             self.actor,
@@ -170,7 +179,12 @@ class Commit(AsyncAccess):
     done_tensor: int = 0
 
     def complete(self, smem: Bytes, address: int, phase: int) -> None:
-        """Arrive on the mbarrier; the committing thread needs no tcgen05.fence."""
+        """Arrive on the mbarrier.
+
+        The committing thread needs ``tcgen05.fence::after_thread_sync`` before ``ld``
+        and ``st`` [PTX: tcgen05, non-pipelined instructions, same thread]. The text
+        does not say so of ``mma`` and ``cp``, and shipped kernels leave it out.
+        """
         self.release(smem, address, phase, self.done_tensor, self.done_async)
         phases = self.order.phases.get((smem.space, address))
         if phases is not None:

@@ -17,6 +17,7 @@ from fp4ref.hardware.order.knowledge import (
     GENERIC,
     MOST_IDS,
     TENSOR,
+    UMMA,
     Actor,
     Ids,
     Knowledge,
@@ -88,7 +89,7 @@ class Book:
         self.inits: dict[tuple[str, int], Access] = {}
         self.places: dict[str, Place] = {}
         self.table = SetTable()
-        self.over_budget = False
+        self.findings.stopped = False
 
     def actor(self, who: str, place: Place, source: Callable[[], str]) -> Actor:
         """Return the books of a new warp; `source` says which statement it executes."""
@@ -116,10 +117,10 @@ class Book:
         source = "" if step >= 0 else actor.source()
         number = len(self.accesses) + 1
         if number > MOST_ACCESSES:
-            self._stop(f"{MOST_ACCESSES:,} accesses")
+            self.findings.stop(f"{MOST_ACCESSES:,} accesses")
             number = MOST_ACCESSES
         elif self.ids.full:
-            self._stop(f"{MOST_IDS:,} ids of accesses")
+            self.findings.stop(f"{MOST_IDS:,} ids of accesses")
         found = Access(
             number,
             actor,
@@ -135,14 +136,6 @@ class Book:
             self.accesses.append(found)
         return found
 
-    def _stop(self, limit: str) -> None:
-        """Look no more: from here on accesses cannot be told apart."""
-        self.over_budget = True
-        self.findings.doubt(
-            f"more than {limit} in one launch: the order of later ones is not checked; "
-            "run fewer tiles, as run(..., tiles=[(0, 0)]), or a smaller K"
-        )
-
     def generic(
         self,
         actor: Actor,
@@ -152,6 +145,7 @@ class Book:
         is_write: bool,
         lanes: Sequence[int] = (),
         scope: int = 0,
+        width: int = 0,
     ) -> None:
         """Check an ordinary access: ``ld``, ``st``, one half of ``atom``.
 
@@ -159,16 +153,13 @@ class Book:
         ----------
         lanes
             For an array of addresses, which lanes touch each row, as bits.
-        scope
-            How far a strong access reaches; 0 for a weak one.
+        scope, width
+            How far a strong access reaches, and its bytes; 0 for a weak one.
         """
-        mask = actor.active
-        if lanes:
-            mask = 0
-            for each in lanes:
-                mask |= each
+        mask = _joined(lanes) or actor.active
         base = actor.access(memory.space, mask)
-        access = self.enter(actor, base, mask, operation, is_write, scope=scope)
+        strong = {"scope": scope, "width": width if scope else 0}
+        access = self.enter(actor, base, mask, operation, is_write, **strong)
         self.touch(access, memory, where, lanes or (mask,), GENERIC)
 
     def collective(
@@ -201,7 +192,7 @@ class Book:
         view: int,
     ) -> None:
         """Check an access of `memory` and remember it."""
-        if self.over_budget:
+        if self.findings.stopped:
             return
         shadow = self.shadow(memory)
         cells = shadow.cells(where)
@@ -284,9 +275,7 @@ class Book:
         """Count a race and say what is missing."""
         if self.on_pair is not None:
             self.on_pair(first, second, view)
-        mine = 0
-        for each in lanes:
-            mine |= each
+        mine = _joined(lanes)
         failure = self.classify(first, made, second, mine, view)
         severity = self.severity(failure, first, second)
         self.add(failure, severity, first, made, second, lanes, memory, addresses)
@@ -305,7 +294,7 @@ class Book:
             made = 1
         bits = made << first.base
         knows = [known for part, known in actor.groups if part & mine]
-        if view == TENSOR and not lacks(GENERIC):
+        if view in (TENSOR, UMMA) and not lacks(GENERIC):
             return Failure.TENSOR_AFTER
         if view == ASYNC and not lacks(GENERIC):
             return Failure.PROXY
@@ -314,8 +303,9 @@ class Book:
         if first.issuer and not first.together:
             if first.operation == "tcgen05.ld" and first.facts.get("used"):
                 return Failure.REGISTERS
-            waited = not bits & ~first.actor.at(first.issuer).tensor
-            of_tmem = view in (TENSOR, EITHER)
+            known = first.actor.at(first.issuer)
+            waited = not bits & ~(known.tensor | known.committed)
+            of_tmem = view in (TENSOR, UMMA, EITHER)
             if of_tmem and first.actor is not actor and waited:
                 return Failure.TENSOR_BEFORE
             same_thread = first.actor is actor and first.issuer == second.issuer
@@ -355,11 +345,7 @@ class Book:
         addresses: NDArray[np.int64],
     ) -> None:
         """Put a race into the findings."""
-        if self.over_budget:
-            return
-        mine = 0
-        for each in lanes:
-            mine |= each
+        mine = _joined(lanes)
         at = [first.source or self.clock.locate(first.step)]
         # The event of the second access is still open.
         at.append(second.source or second.actor.source())
@@ -390,6 +376,14 @@ _SHIPPED = {
     Failure.EXIT,
 }
 """What compiled, working kernels leave out."""
+
+
+def _joined(lanes: Sequence[int]) -> int:
+    """Join sets of lanes, given as bits."""
+    mask = 0
+    for each in lanes:
+        mask |= each
+    return mask
 
 
 def _runs(addresses: NDArray[np.int64], scale: int) -> tuple[tuple[int, int], ...]:

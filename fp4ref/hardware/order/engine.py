@@ -50,7 +50,7 @@ class Order(ThreadOrder):
         known = op.actor.at(op.lane)
         done = op.actor.tcgen05.setdefault(op.lane, [0, 0])
         done[0] |= op.memory_bits | op.actor.handed_over(op.lane)
-        done[1] |= op.tensor_bits | known.tensor
+        done[1] |= op.tensor_bits | known.tensor | known.committed
 
     def commit(self, actor: Actor) -> Commit:
         """``tcgen05.commit`` by the first executing lane."""

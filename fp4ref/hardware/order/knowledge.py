@@ -21,6 +21,9 @@ GENERIC, ASYNC, TENSOR = 0, 1, 2
 EITHER = 3
 """The generic or the tensor set: for ``tcgen05.dealloc``, which is not asynchronous."""
 
+UMMA = 4
+"""The tensor set and what own commits completed: for ``tcgen05.mma`` and ``cp``."""
+
 BLOCK = 32
 """Ids that are given out together, so that lane l of a warp has the l-th."""
 
@@ -40,6 +43,8 @@ class Knowledge(NamedTuple):
         Ids that were released to a scope that does not reach these lanes.
     unfenced
         Ids that relaxed reads saw: an acquire fence orders them.
+    committed
+        tcgen05 operations that the lanes' own commits completed.
     """
 
     generic: int = 0
@@ -47,6 +52,7 @@ class Knowledge(NamedTuple):
     tensor: int = 0
     hidden: int = 0
     unfenced: int = 0
+    committed: int = 0
 
     def plus(self, other: Knowledge) -> Knowledge:
         """Join two."""
@@ -56,6 +62,7 @@ class Knowledge(NamedTuple):
             self.tensor | other.tensor,
             self.hidden | other.hidden,
             self.unfenced | other.unfenced,
+            self.committed | other.committed,
         )
 
 
@@ -337,10 +344,11 @@ class Actor:
             here = lanes & mine
             if not here:
                 continue
-            missing = made & ~(known[view] >> base)
+            seen = known.tensor | known.committed if view == UMMA else known[view]
+            missing = made & ~(seen >> base)
             # A lane knows its own bit; of several lanes each misses the others'.
             alone = not here & (here - 1)
-            if missing and alone and by is self and base in self.own and view != TENSOR:
+            if missing and alone and by is self and base in self.own and view < TENSOR:
                 missing &= ~(self.own[base][view] & here)
             found |= missing
         return found

@@ -143,12 +143,15 @@ class Findings:
         How many races there are of each failure and severity.
     unsure
         Why the check is not complete, if it is not.
+    stopped
+        Whether the launch is over budget: its accesses cannot be told apart any more.
     """
 
     def __init__(self) -> None:
         self.races: list[Race] = []
         self.counts: dict[tuple[Failure, Severity], int] = {}
         self.unsure: list[str] = []
+        self.stopped = False
         self._seen: set[tuple[object, ...]] = set()
 
     def add(
@@ -159,6 +162,8 @@ class Findings:
         *key: object,
     ) -> None:
         """Count a race, and keep it if there is room; `key` tells equal ones apart."""
+        if self.stopped:
+            return
         found = (failure, severity)
         self.counts[found] = self.counts.get(found, 0) + 1
         if key not in self._seen and len(self.races) < SHOWN:
@@ -169,6 +174,14 @@ class Findings:
         """Say that the check is not complete."""
         if why not in self.unsure:
             self.unsure.append(why)
+
+    def stop(self, limit: str) -> None:
+        """Find nothing more in this launch, which is over a limit."""
+        self.stopped = True
+        self.doubt(
+            f"more than {limit} in one launch: the order of later ones is not checked; "
+            "run fewer tiles, as run(..., tiles=[(0, 0)]), or a smaller K"
+        )
 
     def count(self, severity: Severity) -> int:
         """How many races of one severity there are."""

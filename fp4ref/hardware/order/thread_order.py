@@ -253,7 +253,7 @@ class ThreadOrder(Book):
         for lane in _bits(actor.active) if phases.commits else ():
             for phase, tensor in phases.commits.get((actor, lane), ()):
                 if phase < completed:
-                    actor.learn(lane, Knowledge(tensor=tensor))
+                    actor.learn(lane, Knowledge(committed=tensor))
 
     # -- TMEM ---------------------------------------------------------------------
 
