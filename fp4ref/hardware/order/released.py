@@ -61,8 +61,8 @@ class Phases:
         By phase: asynchronous operations that arrived in it and that no thread has
         seen complete.
     commits
-        By thread: the phases in which its own commits arrived, and what they did to
-        TMEM.
+        By thread: the phases in which its own commits arrived and that it has not seen
+        complete, and what they did to TMEM.
     """
 
     def __init__(self, init: int) -> None:

@@ -251,9 +251,12 @@ class ThreadOrder(Book):
         more = done.seen_from(actor.place, self.scope(scope), not relaxed)
         actor.learn(actor.active, more)
         for lane in _bits(actor.active) if phases.commits else ():
-            for phase, tensor in phases.commits.get((actor, lane), ()):
-                if phase < completed:
-                    actor.learn(lane, Knowledge(committed=tensor))
+            commits = phases.commits.get((actor, lane), [])
+            ended = [tensor for phase, tensor in commits if phase < completed]
+            for tensor in ended:
+                actor.learn(lane, Knowledge(committed=tensor))
+            if ended:
+                commits[:] = [each for each in commits if each[0] >= completed]
 
     # -- TMEM ---------------------------------------------------------------------
 
