@@ -7,7 +7,7 @@ descriptors alone.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -16,7 +16,7 @@ import numpy as np
 from fp4ref.errors import InputError
 from fp4ref.hardware.mbarrier_unit import NBYTES as BARRIER_NBYTES
 from fp4ref.hardware.tcgen05 import CP_NBYTES
-from fp4ref.trace import Bytes, Event, Range, Trace
+from fp4ref.trace import Bytes, Dim3, Event, Range, Trace
 
 
 class Key(NamedTuple):
@@ -24,7 +24,8 @@ class Key(NamedTuple):
 
     `tensor` is ``A``, ``B``, ``SFA``, ``SFB``, ``C``, ``D``, ``SFA in TMEM``, ``SFB in
     TMEM`` or ``accumulator``. `k` is the first element of K; `block` counts K=64 blocks
-    inside a stage, or is -1.
+    inside a stage, or is -1. `rank` is the receiving CTA's in its cluster: a multicast
+    is one issue and several events.
     """
 
     tensor: str
@@ -33,12 +34,14 @@ class Key(NamedTuple):
     k: int
     batch: int
     block: int = -1
+    rank: int = 0
 
     def __str__(self) -> str:
         where = f"m {self.m}, n {self.n}" if self.n >= 0 else f"m {self.m}"
         k = f", k {self.k}" if self.k >= 0 else ""
         block = f", K-block {self.block}" if self.block >= 0 else ""
-        return f"{self.tensor} at {where}{k}{block}, batch {self.batch}"
+        rank = f", in CTA {self.rank} of its cluster" if self.rank else ""
+        return f"{self.tensor} at {where}{k}{block}, batch {self.batch}{rank}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,43 +74,67 @@ def hardware_events(trace: Trace) -> dict[Key, HardwareEvent]:
 _OF_B = ("B", "SFB", "SFB in TMEM")
 
 
+class _Box(NamedTuple):
+    """A box that landed in the CTA of `rank`."""
+
+    event: Event
+    where: Range
+    rank: int
+
+    @property
+    def tensor(self) -> str:
+        """Name of the allocation that it is a box of."""
+        return str(self.event.operands["tensor"])
+
+    @property
+    def coords(self) -> Sequence[int]:
+        """Coordinates in elements, fastest first."""
+        coords: Sequence[int] = self.event.operands["coords"]
+        return coords
+
+
 @dataclass(slots=True)
 class _Fill:
-    """Loads that belong to one phase of one full barrier, in order of landing."""
+    """Boxes that belong to one phase of one full barrier, in order of landing."""
 
-    loads: list[Event] = field(default_factory=list)
+    landed: list[_Box] = field(default_factory=list)
     blocks: int = 0
 
-    def boxes(self, tensor: str) -> list[Event]:
-        """Return the loads of a tensor, in the order of their boxes."""
-        own = (e for e in self.loads if e.operands["tensor"] == tensor)
-        return sorted(own, key=lambda e: list(e.operands["coords"][::-1]))
+    def boxes(self, tensor: str) -> list[_Box]:
+        """Return the boxes of a tensor, in the order of their coordinates."""
+        own = (box for box in self.landed if box.tensor == tensor)
+        return sorted(own, key=lambda box: (list(box.coords[::-1]), box.rank))
 
-    def key(self, tensor: str, nth: int = 0, block: int = -1) -> Key:
+    def key(
+        self, tensor: str, nth: int = 0, block: int = -1, rank: int | None = None
+    ) -> Key:
         """Name what belongs to the `nth` box of A, or of B, and to the first of both.
 
         Scales have the name of the operand whose blocks they scale.
         """
         of_b = tensor in _OF_B
         a, b = self._corner("A", 0 if of_b else nth), self._corner("B", nth * of_b)
-        first = a or b or self.loads[0].operands["coords"]
+        first = a or b or self.landed[0]
         own = (b if of_b else a) or first
-        m, n = (at[1] if at else -1 for at in (a, b))
-        return Key(tensor, m, n, own[0], first[-1], block)
+        m, n = (at.coords[1] if at else -1 for at in (a, b))
+        rank = own.rank if rank is None else rank
+        return Key(tensor, m, n, own.coords[0], first.coords[-1], block, rank)
 
-    def _corner(self, tensor: str, nth: int) -> Sequence[int] | None:
+    def accumulator(self, rank: int) -> Key:
+        """Name what an MMA writes in the CTA of `rank`: that CTA's rows."""
+        ranks = [box.rank for box in self.boxes("A")]
+        nth = ranks.index(rank) if rank in ranks else 0
+        return self.key("accumulator", nth, self.blocks, rank)
+
+    def _corner(self, tensor: str, nth: int) -> _Box | None:
         boxes = self.boxes(tensor)
-        if not boxes:
-            return None
-        corner: Sequence[int] = boxes[min(nth, len(boxes) - 1)].operands["coords"]
-        return corner
+        return boxes[min(nth, len(boxes) - 1)] if boxes else None
 
 
 class _Filled(NamedTuple):
     """Bytes of one box in shared memory, until something else lands there."""
 
-    where: Range
-    tensor: str
+    box: _Box
     nth: int
     fill: _Fill
 
@@ -121,9 +148,15 @@ class _Walker:
         self.found: dict[Key, HardwareEvent] = {}
         self._open: dict[tuple[str, int], _Fill] = {}
         self._filled: dict[str, list[_Filled]] = {}
+        self._cluster = trace.meta.get("cluster", (1, 1, 1))
+        # A multicast may land in a CTA before that CTA's own first event.
+        self._ranks = {
+            e.sm: rank_in_cluster(e.cta, self._cluster) for e in reversed(trace.events)
+        }
 
     def visit(self, event: Event) -> None:
         """Apply one event."""
+        self._ranks[event.sm] = rank_in_cluster(event.cta, self._cluster)
         deltas = self.trace.deltas[event.step]
         for where, delta in zip(event.writes, deltas, strict=True):
             view = self._window(where)
@@ -155,50 +188,60 @@ class _Walker:
     def _add(self, key: Key, event: Event, data: Bytes) -> None:
         self.found[key] = HardwareEvent(key, event, data.copy())
 
+    def _rank(self, space: str) -> int:
+        """Return the rank of the CTA that has a memory."""
+        return self._ranks.get(int(space.lstrip("smetp")), 0)
+
     def _load(self, event: Event) -> None:
-        for change in event.barrier:
-            fill = self._open.setdefault((change.space, change.address), _Fill())
-            fill.loads.append(event)
+        """Give each box that landed to the barrier that was told."""
+        for where in event.writes:
+            if where.size > BARRIER_NBYTES:
+                told = _barrier_told(event, where.space, self._rank)
+                box = _Box(event, where, self._rank(where.space))
+                self._open.setdefault(told, _Fill()).landed.append(box)
 
     def _phase(self, barrier: tuple[str, int]) -> None:
         """A phase completed: if loads were credited to it, a stage is full."""
         fill = self._open.pop(barrier, None)
         if fill is None:
             return
-        for event in fill.loads:
-            tensor = event.operands["tensor"]
-            nth = fill.boxes(tensor).index(event)
-            where = _landed(event, barrier[0])
-            live = self._filled.setdefault(where.space, [])
-            live[:] = [entry for entry in live if not entry.where.overlaps(where)]
-            live.append(_Filled(where, tensor, nth, fill))
-            if tensor == "C":
-                n, m, batch = event.operands["coords"]
-                key = Key("C", m, n, -1, batch)
+        for box in fill.landed:
+            nth = fill.boxes(box.tensor).index(box)
+            live = self._filled.setdefault(box.where.space, [])
+            live[:] = [old for old in live if not old.box.where.overlaps(box.where)]
+            live.append(_Filled(box, nth, fill))
+            if box.tensor == "C":
+                n, m, batch = box.coords
+                key = Key("C", m, n, -1, batch, rank=box.rank)
             else:
-                key = fill.key(tensor, nth)
-            self._add(key, event, self._window(where))
+                key = fill.key(box.tensor, nth, rank=box.rank)
+            self._add(key, box.event, self._window(box.where))
 
     def _find(self, where: Range) -> _Filled | None:
         live = self._filled.get(where.space, [])
-        return next((entry for entry in live if entry.where.overlaps(where)), None)
+        return next((entry for entry in live if entry.box.where.overlaps(where)), None)
 
     def _copy(self, event: Event) -> None:
-        source = self._find(event.reads[0])
-        if source is None:
-            return
-        block = (event.reads[0].start - source.where.start) // CP_NBYTES
-        key = source.fill.key(f"{source.tensor} in TMEM", source.nth, block)
-        self._add(key, event, self._window(event.writes[0]))
+        """Name the scales that each CTA of the group copied from its own stage."""
+        for read, written in zip(event.reads, event.writes, strict=False):
+            source = self._find(read)
+            if source is None:
+                continue
+            block = (read.start - source.box.where.start) // CP_NBYTES
+            tensor, rank = f"{source.box.tensor} in TMEM", self._rank(written.space)
+            key = source.fill.key(tensor, source.nth, block, rank)
+            self._add(key, event, self._window(written))
 
     def _mma(self, event: Event) -> None:
+        """Name the accumulator in each CTA of the group."""
         source = self._find(event.reads[0])
         if source is None:
             return
         fill = source.fill
-        key = fill.key("accumulator", block=fill.blocks)
+        for written in event.writes:
+            key = fill.accumulator(self._rank(written.space))
+            self._add(key, event, self._window(written))
         fill.blocks += 1
-        self._add(key, event, self._window(event.writes[0]))
 
     def _store(self, event: Event) -> None:
         n, m, batch = event.operands["coords"]
@@ -208,11 +251,20 @@ class _Walker:
             self._add(key, event, np.concatenate(rows).reshape(1, -1))
 
 
-def _landed(event: Event, space: str) -> Range:
-    """Return what a load wrote where its barrier is; or else in the CTA's peer.
+def rank_in_cluster(cta: Dim3, cluster: Dim3) -> int:
+    """Return ``%cluster_ctarank`` of a CTA of the grid, x fastest."""
+    x, y, z = (at % extent for at, extent in zip(cta, cluster, strict=True))
+    return x + cluster[0] * (y + cluster[1] * z)
 
-    A multicast writes to several CTAs, each with its barrier; a load of a CTA pair may
-    tell the barrier of its leader.
+
+def _barrier_told(
+    event: Event, space: str, rank: Callable[[str], int]
+) -> tuple[str, int]:
+    """Return the barrier that was told of what landed in `space`.
+
+    It is in the same CTA, or in the other CTA of the pair.
     """
-    data = [w for w in event.writes if w.size > BARRIER_NBYTES]
-    return next((w for w in data if w.space == space), data[0])
+    own = [b for b in event.barrier if b.space == space]
+    pair = [b for b in event.barrier if rank(b.space) // 2 == rank(space) // 2]
+    told = (own or pair or list(event.barrier))[0]
+    return told.space, told.address

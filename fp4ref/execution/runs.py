@@ -187,7 +187,7 @@ def run(
     if progress:
         total = problem.params.grid.count if chosen is None else len(chosen)
         traced.machine.on_step.append(_reporter(progress, total, problem.plan.subtiles))
-    meta = _meta(problem, backend) | traced.meta()
+    meta = _meta(problem, backend)
     found = _launch(BACKENDS[backend], problem, chosen, traced, meta)
     d, sfd, written = _results(problem, batched=a.codes.ndim == 3)
     machine = traced.machine
@@ -214,9 +214,10 @@ def _launch(
     try:
         kernel = backend.launch(problem, tiles)
     except HardwareFault as error:
-        ended = meta | {"fault": type(error).__name__}
+        ended = meta | traced.meta() | {"fault": type(error).__name__}
         error.trace = traced.trace(ended) or error.trace
         raise
+    meta |= traced.meta()
     if kernel:
         meta["kernel"] = kernel
     return traced.trace(meta) if backend.recorded else None

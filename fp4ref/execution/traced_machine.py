@@ -42,12 +42,13 @@ class TracedMachine:
             self.machine.recorder = Recorder()
 
     def meta(self) -> dict[str, Any]:
-        """Say on what the launch ran, in JSON values."""
+        """Say on what the last launch ran, in JSON values."""
         machine = self.machine
         return {
             "schedule": machine.schedule.name,
             "ordering": machine.ordering,
             "sms": len(machine.sms),
+            "cluster": list(machine.cluster),
             "allocations": [list(found) for found in machine.gmem.allocations],
         }
 

@@ -65,18 +65,41 @@ def origins(grid: Dim3, cluster: Dim3, only: Iterable[Dim3] | None) -> deque[Dim
     return deque(o for o in origins if o in wanted)
 
 
+def check_memory_unused(cta: Cta, in_flight: Iterable[AsyncOp]) -> None:
+    """Raise `ExitFault` for what still uses the memory of a CTA whose warps ended.
+
+    Its own operations, and those of its peers: multicasts and MMAs of a pair.
+    """
+    spaces = {cta.smem.space, cta.tmem.space}
+    _check_landed(
+        cta,
+        [
+            op
+            for op in in_flight
+            if spaces & {where.space for where in (*op.reads, *op.writes)}
+        ],
+    )
+
+
+def _check_landed(cta: Cta, in_flight: Iterable[AsyncOp]) -> None:
+    for op in in_flight:
+        if op.survives_exit:
+            continue
+        mine = op.ctaid == cta.ctaid
+        whose = "its CTA" if mine else f"cta {cta.ctaid}, which it uses,"
+        raise ExitFault(
+            f"{op.operation} is in flight when {whose} exits",
+            who=op.who,
+            where=op.statement,
+            rule="shared memory and TMEM are gone after exit",
+            remedy="wait for it before the warps return",
+        )
+
+
 def check_exit(cta: Cta, in_flight: Iterable[AsyncOp]) -> None:
     """Raise `ExitFault` for what a CTA must not leave behind."""
     who = f"cta {cta.ctaid}"
-    for op in in_flight:
-        if not op.survives_exit:
-            raise ExitFault(
-                f"{op.operation} is in flight when its CTA exits",
-                who=op.who,
-                where=op.statement,
-                rule="shared memory and TMEM are gone after exit",
-                remedy="wait for it before the warps return",
-            )
+    _check_landed(cta, in_flight)
     for address, tx_count in cta.mbarriers.unbalanced():
         raise ExitFault(
             f"an mbarrier has tx-count {tx_count} at exit",
@@ -92,4 +115,14 @@ def check_exit(cta: Cta, in_flight: Iterable[AsyncOp]) -> None:
             where=cta.tmem.space,
             rule="all TMEM is freed before exit [PTX: tcgen05.alloc]",
             remedy="execute tcgen05.dealloc by a whole warp",
+        )
+    if cta.tmem.held:
+        raise ExitFault(
+            f"{cta.tmem.held} TMEM columns at exit were allocated or freed by the peer "
+            "CTA alone",
+            who=who,
+            where=cta.tmem.space,
+            rule="one warp of each CTA of a pair performs tcgen05.alloc and dealloc "
+            "[PTX: tcgen05.alloc]",
+            remedy="let a warp of this CTA take part in both",
         )

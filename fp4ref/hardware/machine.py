@@ -12,7 +12,13 @@ from typing import Literal, get_args
 
 from fp4ref.errors import DeadlockError, HardwareFault, InputError, LaunchFault
 from fp4ref.hardware.deadlock import Inquest
-from fp4ref.hardware.grid import check_exit, check_launch, check_roles, origins
+from fp4ref.hardware.grid import (
+    check_exit,
+    check_launch,
+    check_memory_unused,
+    check_roles,
+    origins,
+)
 from fp4ref.hardware.in_flight import AsyncOp
 from fp4ref.hardware.machine_state import MachineState, Ordering
 from fp4ref.hardware.order.race import RaceFault
@@ -125,7 +131,9 @@ class Machine(MachineState):
             )
         check_launch(grid, cluster, smem_nbytes, len(self.sms))
         self.pending = origins(grid, cluster, only)
+        self.cluster = cluster
         self.dependents_launched = False
+        self.cta_group = 0
         self._attach_recorder()
         self.order.begin()
         for sm in self.sms:
@@ -224,6 +232,9 @@ class Machine(MachineState):
             # Barriers of the whole CTA or cluster wait only for warps that live.
             warp.cta.named_barriers.settle(warp.cta.live_threads)
             warp.cta.cluster.settle()
+            if warp.cta.finished:
+                check_memory_unused(warp.cta, self.in_flight)
+                warp.cta.mbarriers.exited = warp.cta.ctaid
         finally:
             self.agent = "host"
 

@@ -41,8 +41,12 @@ class MachineState:
     ----------
     in_flight
         Operations that have not landed, oldest first.
+    cluster
+        Extents of the last launch's clusters, in CTAs.
     pending
         First CTAs of the clusters that have not been launched.
+    cta_group, cta_group_user
+        Of the launch's tcgen05 instructions, 0 before the first; and what that was.
     stats, advisories
         How often each operation was issued, and each `Advisory` relied on.
     agent
@@ -70,8 +74,11 @@ class MachineState:
         )
         self.memories: list[Memory] = []
         self.in_flight: list[AsyncOp] = []
+        self.cluster: Dim3 = (1, 1, 1)
         self.pending: deque[Dim3] = deque()
         self.dependents_launched = False
+        self.cta_group = 0
+        self.cta_group_user = ""
         self.stats: dict[str, int] = {}
         self.advisories: dict[str, int] = {}
         self.agent = "host"

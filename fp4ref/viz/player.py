@@ -42,6 +42,7 @@ PARTS = (
             "scales",
             "mma",
             "tiles",
+            "cluster",
             "sides",
             "quantiser",
             "swizzle",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,17 @@ from fp4ref.viz.packet import Header, trace_packet
 from fp4ref.viz.player import Player
 from fp4ref.viz.text import step_text
 
-VIEWS = ("timeline", "barriers", "smem", "tmem", "scales", "mma", "tiles", "sides")
+VIEWS = (
+    "timeline",
+    "barriers",
+    "smem",
+    "tmem",
+    "scales",
+    "mma",
+    "tiles",
+    "cluster",
+    "sides",
+)
 NEED_A_PLAN = ("smem", "scales", "tiles")
 PREVIEW = 32
 """Bytes of a hardware event that the side by side view shows."""
@@ -53,7 +64,7 @@ def play(
         The compiled kernel's run of the same problem, for the view ``"sides"``.
     view
         The view shown first: ``"timeline"``, ``"barriers"``, ``"smem"``, ``"tmem"``,
-        ``"scales"``, ``"mma"``, ``"tiles"`` or ``"sides"``.
+        ``"scales"``, ``"mma"``, ``"tiles"``, ``"cluster"`` or ``"sides"``.
     views
         The views that can be chosen; all that the trace has by default.
     step
@@ -104,6 +115,7 @@ def available(header: Header) -> list[str]:
         "mma": "tcgen05.mma" in operations,
         "tiles": any(o.startswith("tile_scheduler") for o in operations)
         and {"shape", "plan"} <= header.get("meta", {}).keys(),
+        "cluster": prod(header.get("meta", {}).get("cluster", ())) > 1,
         "sides": "sides" in header,
         "fault": "fault" in header,
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import permutations
 from typing import Any
 
@@ -41,8 +42,42 @@ def trace_of(loads: tuple[Load, ...]) -> Trace:
         events.append(landing(step, load, step == len(loads) - 1))
         data = np.full((1, NBYTES), sum(load[1]) % 256, np.uint8)
         deltas.append((data, np.zeros((1, 8), np.uint8)))
-    images = {f"smem{sm}": np.zeros(1024, np.uint8) for sm in (0, 1)}
-    return Trace(events, deltas, images, dict.fromkeys(images, 0))
+    started = [note(sm) for sm in range(2)]
+    return traced([*started, *events], [(), (), *deltas], 2)
+
+
+def note(sm: int) -> Event:
+    return Event(0, sm, (sm, 0, 0), "warp0", "elect.sync", "sync", {})
+
+
+def traced(events: list[Event], deltas: list[Any], sms: int) -> Trace:
+    """A trace of one cluster, a CTA on each SM."""
+    events = [replace(event, step=step) for step, event in enumerate(events)]
+    images = {f"smem{sm}": np.zeros(1024, np.uint8) for sm in range(sms)}
+    meta = {"cluster": [sms, 1, 1]}
+    return Trace(events, deltas, images, dict.fromkeys(images, 0), meta)
+
+
+def test_a_multicast_is_one_issue_and_several_events() -> None:
+    """Two pairs receive B: each leader's barrier is told of what both its CTAs got."""
+    spaces = [f"smem{sm}" for sm in range(4)]
+    boxes = tuple(Range(space, 64, NBYTES) for space in spaces)
+    told = tuple(
+        Barrier(space, FULL, "full[0]", (0, 0, 2 * NBYTES), (1, 1, 0))
+        for space in ("smem0", "smem2")
+    )
+    words = tuple(Range(b.space, b.address, 8) for b in told)
+    operands: dict[str, Any] = {"tensor": "B", "coords": [0, 64, 0]}
+    name = "cp.async.bulk.tensor.3d.load"
+    load = Event(
+        0, 0, (0, 0, 0), "tma", name, "land", operands, (), boxes + words, told
+    )
+    data = [np.full((1, NBYTES), 1 + rank, np.uint8) for rank in range(4)]
+    deltas = [(), (), (), (), (*data, *[np.zeros((1, 8), np.uint8)] * 2)]
+    found = hardware_events(traced([*map(note, range(4)), load], deltas, 4))
+    assert [key.rank for key in found] == [0, 1, 2, 3]
+    assert [int(e.data[0, 0]) for e in found.values()] == [1, 2, 3, 4]
+    assert len({e.event.step for e in found.values()}) == 1
 
 
 LOADS: tuple[Load, ...] = (
@@ -58,9 +93,9 @@ def test_each_box_has_its_own_name_in_any_order(loads: tuple[Load, ...]) -> None
     found = hardware_events(trace_of(loads))
     assert set(found) == {
         Key("A", 128, 0, 0, 0),
-        Key("A", 256, 0, 0, 0),
+        Key("A", 256, 0, 0, 0, rank=1),
         Key("B", 128, 0, 0, 0),
-        Key("B", 128, 64, 0, 0),
+        Key("B", 128, 64, 0, 0, rank=1),
     }
     for event in found.values():
         coords = event.event.operands["coords"]

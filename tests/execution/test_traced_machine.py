@@ -30,7 +30,7 @@ def test_the_meta_names_the_machine() -> None:
     traced = TracedMachine(3, 7, "shipped", trace=True)
     traced.machine.gmem.allocate("A", 256)
     meta = traced.meta()
-    assert list(meta) == ["schedule", "ordering", "sms", "allocations"]
+    assert list(meta) == ["schedule", "ordering", "sms", "cluster", "allocations"]
     assert (meta["ordering"], meta["sms"]) == ("shipped", 3)
     assert meta["schedule"] == traced.machine.schedule.name
     [(name, _, nbytes)] = meta["allocations"]
