@@ -107,6 +107,15 @@ class Fault:
     forms: Mapping[FormName, Form]
     field: tuple[str, ...] = ()
 
+    @property
+    def subject_in_words(self) -> str:
+        """Which kernel has the mistake."""
+        if self.subject != GEMM:
+            return f"program {self.subject}"
+        sizes = "x".join(map(str, self.shape))
+        asked = ", ".join(f"{key}={value}" for key, value in self.config.items())
+        return f"GEMM {sizes} with {asked}" if asked else f"GEMM {sizes}"
+
     def form(self, backend: FormName) -> Form:
         """Return a form.
 
@@ -139,6 +148,7 @@ class Fault:
                 "suffers": bool(form.suffers),
                 "caught_by": form.caught.by,
                 "caught": form.caught.what,
+                "says": form.caught.says,
             }
             for name, form in self.forms.items()
         }
