@@ -88,8 +88,8 @@ def _riddle(found: Fault, form: str, schedule: str, catch: Catch) -> None:
         "symptom": found.symptom,
         "run": f"{found.subject_in_words}, {form}, schedule {schedule}",
     }
-    if found.field:
-        fields["seen in"] = ", ".join(found.field)
+    if found.reports:
+        fields["seen in"] = "\n".join(map(str, found.reports))
     _print(fields)
     print(f"\n{catch.report()}\n")
     _print({"look at": found.evidence})
