@@ -193,6 +193,21 @@ def _wrong_bytes(inquest: Inquest, s: Shortfall) -> DeadlockRoot | None:
     return _root(inquest, s, what, expects, remedy)
 
 
+def _only_expected(inquest: Inquest, s: Shortfall) -> DeadlockRoot | None:
+    """All bytes came, but who expected them did not arrive."""
+    if not s.state.pending or s.state.tx_count:
+        return None
+    arrived = {c.issuer for c in s.now if c.arrivals}
+    expects = [c for c in s.now if c.tx_bytes > 0 and c.issuer not in arrived]
+    if not expects:
+        return None
+    nbytes = sum(c.tx_bytes for c in expects)
+    what = f"its {nbytes:,} bytes have come, and {s.state.pending} of "
+    what += f"{s.state.expected} arrivals are missing: expect_tx is none"
+    remedy = "arrive too, with mbarrier.arrive.expect_tx"
+    return _root(inquest, s, what, expects, remedy)
+
+
 def _ended(inquest: Inquest, s: Shortfall) -> DeadlockRoot | None:
     """Who should arrive is gone."""
     if not s.state.pending or not (gone := inquest.ended(s)):
@@ -341,7 +356,8 @@ def _first(inquest: Inquest, s: Shortfall) -> DeadlockRoot | None:
 
 _CAUSES: tuple[Callable[[Inquest, Shortfall], DeadlockRoot | None], ...] = (
     *(_wrong_bytes, _ended, _count_too_high, _never_given_back),
-    *(_wrong_parity, _never_committed, _skipped, _passed_by, _nobody, _first),
+    *(_only_expected, _wrong_parity, _never_committed, _skipped),
+    *(_passed_by, _nobody, _first),
 )
 """In the order in which they are believed."""
 

@@ -91,7 +91,7 @@ def test_a_deadlock_has_its_root_and_its_graph() -> None:
     error = caught("expect-forgotten").fault
     assert isinstance(error, DeadlockError)
     report = error.to_dict()
-    assert report["root"]["barrier"] == "mainloop.empty[0]"
+    assert report["root"]["barrier"] == "mainloop.full[0]"
     assert error.root is not None
     assert set(report["root"]) == set(error.root.__slots__)
     assert len(report["edges"]) == 7

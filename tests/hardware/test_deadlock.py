@@ -116,6 +116,15 @@ def a_throttle_that_nobody_releases(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(ClcThrottle, "release", lambda self: iter(()))
 
 
+def an_expectation_without_an_arrival(patch: pytest.MonkeyPatch) -> None:
+    right = mbarrier.arrive_expect_tx
+
+    def of_a_stage(warp: Any, mbar: int, nbytes: int) -> None:
+        (mbarrier.expect_tx if nbytes > 1024 else right)(warp, mbar, nbytes)
+
+    patch.setattr(mbarrier, "arrive_expect_tx", of_a_stage)
+
+
 def a_producer_that_starts_as_a_consumer(patch: pytest.MonkeyPatch) -> None:
     def __init__(self: Any, warp: Any, ring: Any, commit: Any) -> None:
         pipeline._Side.__init__(self, warp, ring, 0, commit)
@@ -133,6 +142,10 @@ MISTAKES: list[tuple[Mistake, str, str, str]] = [
     (one_thread_too_few, "accumulator.empty[0]", "124 of 128 arrivals came", "warp7"),
     (a_count_too_high, "mainloop.full[0]", "1 of 2 arrivals came", "warp2"),
     (a_role_returns_early, "clc.empty[0]", "warp6 has ended", "warp6"),
+    (
+        an_expectation_without_an_arrival,
+        *("mainloop.full[0]", "36,864 bytes have come, and 1 of 1", "warp2"),
+    ),
     (a_producer_that_starts_as_a_consumer, ".empty[0]", "asks for parity 0", "warp"),
     (a_throttle_that_nobody_releases, "throttle.full[0]", "it takes 32", "warp2"),
 ]
