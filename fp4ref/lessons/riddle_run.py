@@ -127,9 +127,9 @@ class RiddleRun:
 
     def mend(self) -> Page:
         """Show cause, remedy, the changed line, and what the clean twin says."""
-        form = self.mistake.forms[self.form]
-        change = form.change
-        wrong = change.wrong.strip("\n") or "(nothing)"
+        change = self.mistake.forms[self.form].change
+        wrong, right = change.wrong.strip("\n"), change.right.strip("\n")
+        wrong = wrong or "(nothing)"
         rows = {
             "Mistake": self.mistake.title,
             "Cause": self.mistake.cause,
@@ -138,10 +138,11 @@ class RiddleRun:
             "Clean twin": self.clean.report(),
         }
         lines = [f"{name}: {text}" for name, text in rows.items()]
-        lines += ["-", wrong, "+", change.right.strip("\n")]
+        lines += ["-", wrong, "+", right]
         language = "python" if change.file.endswith(".py") else "text"
-        body = table(self._title, rows) + code("wrong", wrong, language)
-        body += code("right", change.right.strip("\n"), language)
+        body = table(self._title, rows)
+        for word, text in (("wrong", wrong), ("right", right)):
+            body += code(f"Riddle {self.number}: {word}", text, language)
         summary = "Cause, remedy and the clean twin"
         return Page("\n".join(lines), _details(summary, body))
 
@@ -167,7 +168,9 @@ class RiddleRun:
             for each in self.choices
         )
         question = f"<p><strong>{inline(self.riddle.question)}</strong></p>"
-        report = code("The run reports", self.caught.report(), "text")
+        report = code(
+            f"Riddle {self.number}: the run reports", self.caught.report(), "text"
+        )
         return table(self._title, self._rows()) + report + question + answers
 
 
