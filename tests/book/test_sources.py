@@ -109,6 +109,11 @@ def test_the_gallery_has_every_mistake_once_and_by_kind() -> None:
             for thread in report.threads:
                 repository, number = thread.split("#")
                 assert f"github.com/{repository}/issues/{number})" in entry
+    parts = re.split(r"^\(fault-kind-(\d+)\)=$", page, flags=re.MULTILINE)
+    listed = dict(zip(map(int, parts[1::2]), parts[2::2], strict=True))
+    for name, each in GALLERY.items():
+        of = {kind for kind, text in listed.items() if f"(#fault-{name})" in text}
+        assert of | {each.kinds[0]} == set(each.kinds), name
     riddles = [name for name, entry in found.items() if "\nRiddle\n" in entry]
     assert sorted(riddles) == sorted(riddle.fault.name for riddle in RIDDLES)
 
