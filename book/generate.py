@@ -18,6 +18,7 @@ sys.path[:0] = [str(BOOK)] if str(BOOK) not in sys.path else []
 import code_page  # noqa: E402
 import data_flow  # noqa: E402
 import executions  # noqa: E402
+import fault_page  # noqa: E402
 import frame_page  # noqa: E402
 import glossary  # noqa: E402
 import notebook_pages  # noqa: E402
@@ -39,6 +40,7 @@ def files() -> dict[str, str]:
         "_generated/fidelity.md": tables.fidelity(),
         "_generated/frames.md": frame_page.page(),
         "_generated/code.md": code_page.page(),
+        "_generated/faults.md": fault_page.page(),
         "_generated/glossary.md": glossary.page(),
         "_generated/executions.svg": executions.picture(),
         "_generated/executions.md": executions.page(),

@@ -104,6 +104,7 @@ class Race:
             "second": self.second.to_dict(),
             "space": self.space,
             "runs": [list(run) for run in self.runs],
+            "nbytes": self.nbytes,
             "where": self.where,
             "rule": words.rule,
             "remedy": words.remedy,
