@@ -23,7 +23,7 @@ CAUGHT = {
 """Words for who catches a mistake."""
 
 FORMS = {"emulator": "emulator", "ptx": "compiled code"}
-RIDDLE_NOTEBOOK = "11_riddles"
+RIDDLE_NOTEBOOK = "14_riddles"
 
 
 def page() -> str:

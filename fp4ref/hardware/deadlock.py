@@ -1,10 +1,8 @@
 """deadlock: which barrier broke the chain, and who should have signalled it.
 
-When no warp can run, most of them wait for others that wait too. The root is a barrier
-whose own books are wrong: bytes that nobody brings, an arrival that a warp left out, or
-one that only a warp could make which has ended. The books are the unit's record of who
-arrived in the last phases; what a barrier lacks is found by comparing its phase with
-an earlier one, or with that of another stage of its ring.
+When no warp can run, most wait for others that wait too. The root is a barrier whose
+own books are wrong: bytes that nobody brings, an arrival left out, or one of a warp
+that has ended. The books are who arrived in the last phases, as the unit recorded it.
 """
 
 from __future__ import annotations

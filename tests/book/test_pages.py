@@ -17,7 +17,7 @@ THEMES = ("light", "dark")
 
 AXE_PAGES = (
     *("frames", "faults", "glossary"),
-    *("notebooks/04_mbarriers_and_pipelines", "notebooks/11_riddles"),
+    *("notebooks/04_mbarriers_and_pipelines", "notebooks/14_riddles"),
 )
 
 

@@ -28,7 +28,7 @@ HEADINGS = [
     "## Check",
     "## What you can do now",
 ]
-OTHER_SHAPE = {"10_errata", "11_riddles"}
+OTHER_SHAPE = {"10_errata", "14_riddles"}
 """Many entries, not a walk through one idea."""
 
 OTHER_EXERCISES = {"00_start_here", *OTHER_SHAPE}

@@ -18,7 +18,7 @@ from fp4ref.evidence.faults.riddles import RIDDLES
 from fp4ref.lessons.exercise import of_lesson
 from fp4ref.lessons.riddle_run import RiddleRun
 
-NOTEBOOK = Path(__file__).parents[2] / "notebooks" / "11_riddles.ipynb"
+NOTEBOOK = Path(__file__).parents[2] / "notebooks" / "14_riddles.ipynb"
 NUMBERS = range(1, 1 + len(RIDDLES))
 
 
@@ -137,14 +137,14 @@ def test_no_other_answer_is_a_sentence(letter: Any) -> None:
 def test_the_notebook_asks_all_of_them_in_order() -> None:
     found = re.findall(r"= lessons\.riddle\((\d+)\)", "\n".join(cells().values()))
     assert [int(number) for number in found] == list(NUMBERS)
-    assert list(of_lesson("11")) == [f"11.{number}" for number in NUMBERS]
+    assert list(of_lesson("14")) == [f"14.{number}" for number in NUMBERS]
     for number in NUMBERS:
         assert f"riddle_{number}.mend()" in cells()[f"mend-{number}"]
 
 
 @pytest.mark.parametrize("number", NUMBERS)
 def test_a_check_is_titled_and_hinted_by_the_gallery(number: int) -> None:
-    exercise = of_lesson("11")[f"11.{number}"]
+    exercise = of_lesson("14")[f"14.{number}"]
     mistake = RIDDLES[number - 1].fault
     assert exercise.title == f"{mistake.title}."
     assert exercise.hints[-1] == mistake.evidence

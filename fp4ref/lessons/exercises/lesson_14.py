@@ -1,4 +1,4 @@
-"""lesson_11: the answers to the riddles, each read from a run."""
+"""lesson_14: the answers to the riddles, each read from a run."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def riddle(
     """Declare the answer to a riddle; the last hint is where to look."""
     mistake = RIDDLES[number - 1].fault
     return exercise(
-        f"11.{number}",
+        f"14.{number}",
         title=f"{mistake.title}.",
         hints=(*hints, mistake.evidence),
         wrong=wrong,
