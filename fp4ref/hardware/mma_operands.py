@@ -162,7 +162,7 @@ def scale_range(warp: Warp, taddr: int, rows: int, name: str) -> Range:
     columns = -(-rows // SF_ROWS)
     warp.tmem.check_allocated(column, columns, warp.who)
     if column % 2:
-        warp.machine.advise(Advisory.ODD_SCALE_COLUMN)
+        warp.machine.allows(Advisory.ODD_SCALE_COLUMN)
     return warp.tmem.rectangle(0, LANES, column, columns)
 
 

@@ -44,12 +44,10 @@ def in_flight_of(warp: Warp) -> list[AsyncOp]:
 
 def before_cp(warp: Warp, target: Range) -> list[AsyncOp]:
     """Return what a copy to `target` comes after."""
-    if warp.machine.ordering == "ptx":
-        return []
     earlier = in_flight_of(warp)
-    if any(r.overlaps(target) for op in earlier for r in op.reads):
-        warp.machine.advise(Advisory.COPY_OVER_MMA)
-    return earlier
+    read = any(r.overlaps(target) for op in earlier for r in op.reads)
+    allowed = warp.machine.allows(Advisory.COPY_OVER_MMA, used=read)
+    return earlier if allowed else []
 
 
 def before_mma(warp: Warp, d: Range, d_tmem: int, idesc: int) -> list[AsyncOp]:
