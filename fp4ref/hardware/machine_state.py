@@ -14,7 +14,7 @@ from types import CodeType
 from typing import Literal
 
 from fp4ref.errors import InputError, ReadWhileInFlight
-from fp4ref.hardware.advisory import Advisory
+from fp4ref.hardware.advisory import SILENT, Advisory
 from fp4ref.hardware.byte_array import Memory
 from fp4ref.hardware.global_memory import GlobalMemory
 from fp4ref.hardware.in_flight import AsyncOp, closure, find_conflict
@@ -112,10 +112,17 @@ class MachineState:
         """Count one operation in `stats`."""
         self.stats[operation] = self.stats.get(operation, 0) + 1
 
-    def advise(self, advisory: Advisory) -> None:
-        """Count a use of what the PTX text does not promise, in `advisories`."""
-        text = advisory.value
-        self.advisories[text] = self.advisories.get(text, 0) + 1
+    def allows(self, advisory: Advisory, *, used: bool = True) -> bool:
+        """Return whether a kernel may rely on what the PTX text does not promise.
+
+        Where it may and does (`used`), the use is counted in `advisories`.
+        """
+        if self.ordering == "ptx" and advisory not in SILENT:
+            return False
+        if used:
+            text = advisory.value
+            self.advisories[text] = self.advisories.get(text, 0) + 1
+        return True
 
     def put_in_flight(self, op: AsyncOp) -> None:
         """Take an operation that was issued; the eager schedule lands it at once."""

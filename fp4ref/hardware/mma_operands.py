@@ -228,7 +228,7 @@ def find_scales(
     columns = -(-rows // SF_ROWS)
     tmem.check_allocated(column, columns, warp.who)
     if column % 2:
-        warp.machine.advise(Advisory.ODD_SCALE_COLUMN)
+        warp.machine.allows(Advisory.ODD_SCALE_COLUMN)
     return Scales(tmem, tmem.rectangle(0, LANES, column, columns), rows, parts)
 
 

@@ -114,9 +114,9 @@ def _check_output_lanes(warp: Warp, disabled: tuple[int, ...]) -> None:
 def _accept_barriers(warp: Warp, *tiles: Tile) -> None:
     """Take a barrier for the missing proxy fence, and count that it was needed."""
     for tile in tiles:
-        # Only with ordering "shipped" does a barrier leave its mark.
-        if tile.smem.accept_barriers(tile.where):
-            warp.machine.advise(Advisory.BARRIER_FOR_PROXY_FENCE)
+        behind = tile.smem.is_behind_barrier(tile.where)
+        if behind and warp.machine.allows(Advisory.BARRIER_FOR_PROXY_FENCE):
+            tile.smem.accept_barriers(tile.where)
 
 
 def _codes(rows: Bytes, format: ElementFormat) -> NDArray[np.integer]:

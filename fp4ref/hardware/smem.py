@@ -87,9 +87,8 @@ def fence_proxy_async(warp: Warp, space: str = "shared::cta") -> None:
 
 def reach_barrier(warp: Warp) -> None:
     """Note that this warp's unfenced st.shared come before a CTA barrier."""
-    if warp.machine.ordering == "shipped":
-        for memory, where in warp.unfenced:
-            memory.reach_barrier(where, _mark(warp))
+    for memory, where in warp.unfenced:
+        memory.reach_barrier(where, _mark(warp))
 
 
 _DESCRIPTOR_SWIZZLE = {mode.descriptor_code: mode for mode in SwizzleMode}

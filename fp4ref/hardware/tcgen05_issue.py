@@ -32,12 +32,10 @@ def in_flight_of(warp: Warp) -> list[AsyncOp]:
 
 def before_cp(warp: Warp, targets: Sequence[Range]) -> list[AsyncOp]:
     """Return what a copy to `targets` comes after."""
-    if warp.machine.ordering == "ptx":
-        return []
     earlier = in_flight_of(warp)
-    if any(overlap(op.reads, targets) for op in earlier):
-        warp.machine.advise(Advisory.COPY_OVER_MMA)
-    return earlier
+    read = any(overlap(op.reads, targets) for op in earlier)
+    allowed = warp.machine.allows(Advisory.COPY_OVER_MMA, used=read)
+    return earlier if allowed else []
 
 
 def before_mma(

@@ -52,6 +52,29 @@ def test_a_commit_is_no_bridge_to_the_generic_proxy(schedule, ordering, fenced):
 
 @every
 @both
+@pytest.mark.parametrize("fenced", [True, False])
+def test_a_commit_to_an_mbarrier_whose_init_is_not_fenced_is_for_review(
+    schedule, ordering, fenced
+):
+    """PTX says from 9.3 on only that the signal comes by the generic proxy."""
+
+    def first(warp):
+        mbarrier.init(warp, MBAR, 1)
+        if fenced:
+            mbarrier.fence_mbarrier_init(warp)
+        yield from named_barrier.sync(warp, 0)
+
+    def second(warp):
+        yield from named_barrier.sync(warp, 0)
+        yield from committed(warp)
+
+    seen, _ = found(first, second, schedule=schedule, ordering=ordering)
+    severity = {"ptx": "review", "shipped": "allowed"}[ordering]
+    assert seen == (set() if fenced else {(Failure.INIT, severity)})
+
+
+@every
+@both
 def test_a_copy_is_not_ordered_after_an_mma(schedule, ordering):
     def steps(warp):
         easy_mma(warp)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 from on_machine import MBAR
-from order_cases import WORD, ZEROS, both, every, failures, ready, written
+from order_cases import WORD, ZEROS, both, every, failures, found, ready, written
 
-from fp4ref.hardware import cluster, mbarrier, named_barrier, smem
+from fp4ref.hardware import cluster, mbarrier, named_barrier, smem, tcgen05
 from fp4ref.hardware.mbarrier import Semantics
 from fp4ref.hardware.order.rules import Failure
 
@@ -138,6 +138,21 @@ class Initialised:
 
     def ready(self):
         return MBAR in self.unit.live
+
+
+@every
+@both
+def test_a_commit_that_the_init_is_in_no_order_with_is_an_error(schedule, ordering):
+    def first(warp):
+        mbarrier.init(warp, MBAR, 1)
+        yield from mbarrier.try_wait(warp, MBAR, 0)
+
+    def second(warp):
+        yield Initialised(warp)
+        tcgen05.commit(warp, MBAR)
+
+    seen, _ = found(first, second, schedule=schedule, ordering=ordering)
+    assert seen == {(Failure.INIT, "error")}
 
 
 @every

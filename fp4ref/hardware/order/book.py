@@ -23,7 +23,7 @@ from fp4ref.hardware.order.knowledge import (
     Knowledge,
     Place,
 )
-from fp4ref.hardware.order.race import Findings, Race, Severity, side
+from fp4ref.hardware.order.race import Findings, Race, Severity, Statements, side
 from fp4ref.hardware.order.rules import Failure
 from fp4ref.hardware.order.shadow import Cells, SetTable, Shadow
 from fp4ref.trace import Range
@@ -366,10 +366,10 @@ class Book:
                 memory.describe(runs[0][0]),
             )
 
-        key = (failure, at[0], at[1], first.actor.who, second.actor.who)
-        self.findings.add(
-            words, failure, severity, *key, first.operation, second.operation
+        between = Statements(
+            failure, severity, (first.operation, at[0]), (second.operation, at[1])
         )
+        self.findings.add(words, between, first.actor.who, second.actor.who)
 
 
 _SHIPPED = {

@@ -90,8 +90,9 @@ class Failure(Enum):
     INIT = Words(
         "mbarrier used before its init is visible",
         "mbarrier.init is an ordinary write: other threads need a barrier after it, "
-        "the async proxy a fence.mbarrier_init or fence.proxy.async [PTX: "
-        "mbarrier.init]",
+        "and asynchronous operations a fence.mbarrier_init or fence.proxy.async where "
+        "they reach the mbarrier by the async proxy, which PTX leaves open up to 9.2 "
+        "[PTX: mbarrier.init]",
         "after the inits execute fence.mbarrier_init.release.cluster, then a barrier "
         "that all users pass",
     )

@@ -189,13 +189,19 @@ class ThreadOrder(Book):
         smem: Bytes,
         address: int,
     ) -> None:
-        """Report a use that the init is not ordered before."""
+        """Report a use that the init is not ordered before.
+
+        Up to PTX 9.2 the text does not say through which proxy an asynchronous
+        operation reaches its mbarrier; from 9.3 on it is the generic one. So it is for
+        review that a barrier alone stands between the init and such an operation.
+        """
         made = self.accesses[phases.init - 1].lanes
         if not self.missing(phases.init, made, access, mine, view):
             return
         known = not self.missing(phases.init, made, access, mine, GENERIC)
-        relied_on = self.ordering == "shipped" and view == ASYNC and known
-        severity: Severity = "allowed" if relied_on else "error"
+        severity: Severity = "error"
+        if view == ASYNC and known:
+            severity = "allowed" if self.ordering == "shipped" else "review"
         self._object_race(Failure.INIT, severity, phases.init, access, smem, address)
 
     def _object_race(
