@@ -41,7 +41,7 @@ CASES: dict[str, list[Said]] = {
     "B28": [
         Said("DeadlockError", ARRIVALS, "number of real arrivals", ".empty[0]"),
         Said("DeadlockError", ARRIVALS, "number of real arrivals", ".full[0]"),
-        Said("DeadlockError", ARRIVALS, "commit every stage", "parity 0: phase 0"),
+        Said("DeadlockError", ARRIVALS, "start a producer with phase 1", "parity 0"),
     ],
     "B29": [
         Said(
