@@ -50,9 +50,8 @@ NOTES = [
 ]
 
 WAITING = [
-    ("CUTLASS 70_blackwell_fp8_gemm", "cta_group::2 and clusters"),
-    ("CUTLASS 72c mixed-precision", "cta_group::2 and clusters, kind::mxf8f6f4"),
-    ("CuTe Blackwell tutorials 03 to 05", "TMA multicast, cta_group::2, clusters"),
+    ("CUTLASS 70_blackwell_fp8_gemm", "CLC in clusters"),
+    ("CUTLASS 72c mixed-precision", "CLC in clusters, kind::mxf8f6f4"),
     ("CUTLASS 73, 74, 75", "clusters, grouped GEMM, device-side verification"),
 ]
 
@@ -182,6 +181,17 @@ def entries() -> Iterator[Entry]:
         "2 shapes, late and 2 seeds (see below)",
         cutlass("tutorial-02", [(256, 256, 128), (128, 256, 192)], ("late", 1, 2)),
     )
+    for name, exercises in (
+        ("04", "MMAs of CTA pairs, multicast loads and commits of pairs"),
+        ("05", "MMAs of CTA pairs, TMA stores"),
+    ):
+        yield Entry(
+            f"CuTe Blackwell tutorial {name}, one k-tile, its own check",
+            package,
+            exercises,
+            f"1 shape of 16 CTAs, {len(SCHEDULES)} schedules",
+            cutlass(f"tutorial-{name}", [(512, 1024, 64)]),
+        )
     yield Entry(
         "CUTLASS 81 gemm_blockwise, its own check",
         package,

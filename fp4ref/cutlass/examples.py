@@ -57,6 +57,8 @@ class Example:
         What its device allocations hold, by their order.
     schedule
         Under which it runs unless another is asked for.
+    cluster
+        CTAs in each of its clusters.
     multiples
         Of what M, N and K must be multiples: 16 bytes of a row for the examples, whole
         tiles for the tutorials. Each refuses others with a number, or fails.
@@ -68,12 +70,12 @@ class Example:
     arguments: Arguments
     allocations: Mapping[int, str] = field(default_factory=dict)
     schedule: str = "eager"
+    cluster: int = 1
     multiples: tuple[int, int, int] = (1, 1, 1)
 
 
 _TUTORIALS = "cute/tutorial/blackwell"
 _TUTORIAL_TILE = (128, 256, 64)
-_CLUSTER_TILE = (512, 1024, 64)
 EXAMPLES = {
     "72b": Example(
         "NVFP4 x NVFP4, output NVFP4 with its scales",
@@ -116,19 +118,32 @@ EXAMPLES = {
         schedule="late",
         multiples=_TUTORIAL_TILE,
     ),
+    "tutorial-03": Example(
+        "FP16 x FP16, TMA loads multicast in clusters of 4 x 4",
+        f"{_TUTORIALS}/03_mma_tma_multicast_sm100.cu",
+        "Execution is successful.",
+        _positions,
+        schedule="late",
+        cluster=16,
+        multiples=(4 * 128, 4 * 256, 64),
+    ),
     "tutorial-04": Example(
-        "FP16 x FP16, MMAs of CTA pairs, TMA multicast in clusters of 4 x 4",
+        "FP16 x FP16, MMAs of CTA pairs, in clusters of 4 x 4",
         f"{_TUTORIALS}/04_mma_tma_2sm_sm100.cu",
         "Execution is successful.",
         _positions,
-        multiples=_CLUSTER_TILE,
+        schedule="late",
+        cluster=16,
+        multiples=(2 * 256, 4 * 256, 64),
     ),
     "tutorial-05": Example(
-        "FP16 x FP16, MMAs of CTA pairs and a TMA epilogue",
+        "FP16 x FP16, MMAs of CTA pairs, and TMA stores",
         f"{_TUTORIALS}/05_mma_tma_epi_sm100.cu",
         "Execution is successful.",
         _positions,
-        multiples=_CLUSTER_TILE,
+        schedule="late",
+        cluster=16,
+        multiples=(2 * 256, 4 * 256, 64),
     ),
 }
 
@@ -192,6 +207,15 @@ def check_multiples(name: str, m: int, n: int, k: int) -> None:
         raise InputError(
             f"a product of {m} x {n} x {k}; example {name} takes multiples of "
             f"{of_m} x {of_n} x {of_k}"
+        )
+
+
+def check_machine(name: str, sms: int) -> None:
+    """Raise `InputError` for a machine with fewer SMs than a cluster has CTAs."""
+    needed = find_example(name).cluster
+    if 0 < sms < needed:
+        raise InputError(
+            f"example {name} on {sms} SMs; its clusters need {needed}, one for each CTA"
         )
 
 
