@@ -24,7 +24,8 @@ def cutlass_command(
     sms: Annotated[
         int | None,
         typer.Option(
-            help="SMs of the emulated GPU, 1 to 160. Default: 2; 16 from tutorial-03 on.",
+            help="SMs of the emulated GPU, 1 to 160. Default: 2; "
+            "16 from tutorial-03 on.",
             show_default=False,
         ),
     ] = None,

@@ -228,6 +228,8 @@ CASES = [
     for shape in shapes
     for schedule in ("eager", "late", 7)
     if (name, shape[2], schedule) != ("tutorial-02", 192, "eager")
+    # Its epilogue uses the mbarrier of the loads again: a slow warp is lapped.
+    and (name, schedule) != ("tutorial-05", "eager")
 ]
 
 NO_WAIT_LD = "tcgen05.ld result used without tcgen05.wait::ld"
