@@ -163,6 +163,18 @@ def entries() -> Iterator[Entry]:
                 f"3 shapes, {len(SCHEDULES)} schedules, against the integer model",
                 triton(name, block),
             )
+    yield from tutorials(package)
+    yield Entry(
+        "CUTLASS 81 gemm_blockwise, its own check",
+        package,
+        "kind::f8f6f4 MMA, cp.async scales, two epilogues",
+        f"2 shapes, {len(SCHEDULES)} schedules",
+        cutlass("81", [(128, 128, 256), (256, 128, 512)]),
+    )
+
+
+def tutorials(package: str) -> Iterator[Entry]:
+    """Rows of CuTe's tutorials for Blackwell."""
     yield Entry(
         "CuTe Blackwell tutorial 01, its own check",
         package,
@@ -197,13 +209,6 @@ def entries() -> Iterator[Entry]:
         "MMAs of CTA pairs, TMA stores",
         "1 shape of 16 CTAs, late and 2 seeds (see below)",
         cutlass("tutorial-05", [(512, 1024, 64)], ("late", 1, 2)),
-    )
-    yield Entry(
-        "CUTLASS 81 gemm_blockwise, its own check",
-        package,
-        "kind::f8f6f4 MMA, cp.async scales, two epilogues",
-        f"2 shapes, {len(SCHEDULES)} schedules",
-        cutlass("81", [(128, 128, 256), (256, 128, 512)]),
     )
 
 
