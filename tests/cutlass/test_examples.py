@@ -40,7 +40,7 @@ class OurKernel:
     def on_copy(self, copy: Copy, data: bytes) -> None:
         self.filled.append(copy)
 
-    def launch(self, machine: Machine, *args: object) -> None:
+    def launch(self, machine: Machine, launch: Launch) -> None:
         gmem = machine.gmem
         a, b, _, d, sfa, sfb, sfd, _ = (c.address for c in self.filled)
 

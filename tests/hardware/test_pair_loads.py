@@ -93,7 +93,8 @@ def loading_machine(schedule, case, **options):
 
 def run_case(schedule, case, boxes=None, **options):
     on, tensor = loading_machine(schedule, case, **options)
-    launch(on, loads(case, boxes), grid=case.shape, cluster=case.shape)
+    shape = {"grid": case.shape, "cluster": case.shape, "nonportable": True}
+    launch(on, loads(case, boxes), **shape)
     return on, tensor.reshape(-1, BOX)
 
 
