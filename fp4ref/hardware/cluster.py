@@ -49,7 +49,7 @@ def multicast_targets(warp: Warp, mask: int) -> list[Cta]:
     return targets
 
 
-def of_pair(cta: Cta, parity: int) -> Cta:
+def of_pair(cta: Cta, parity: int, what: str = "a pair", who: str = "") -> Cta:
     """CTA of rank parity `parity` in the pair of `cta`: the ranks 2i and 2i + 1.
 
     Raises
@@ -60,8 +60,8 @@ def of_pair(cta: Cta, parity: int) -> Cta:
     ctas, rank = cta.cluster.ctas, cta.rank & ~1 | parity
     if rank >= len(ctas):
         raise ClusterFault(
-            f"rank {cta.rank} has no peer",
-            who=f"cta {cta.ctaid}",
+            f"{what}: rank {cta.rank} has no peer",
+            who=who or f"cta {cta.ctaid}",
             where=f"cluster of {len(ctas)} CTAs",
             rule="a CTA pair is two ranks of a cluster that differ in the last bit "
             "[PTX: CTA pair]",

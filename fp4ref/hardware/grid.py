@@ -84,17 +84,18 @@ def _check_cluster_size(shape: Dim3, nonportable: bool) -> None:
         )
 
 
-def check_pairs(cluster: Dim3, instruction: str) -> None:
-    """Raise `LaunchFault` for clusters of an odd size if the kernel uses CTA pairs.
+def check_pairs(cluster: Dim3, operation: str, where: str) -> None:
+    """Raise `LaunchFault` for clusters of an odd size if a kernel uses CTA pairs.
 
-    `instruction` is one that has ``.cta_group::2``, and its place.
+    `operation` is one that has ``.cta_group::2``.
     """
     if prod(cluster) % 2:
         raise LaunchFault(
-            f"clusters of {cluster} with {instruction}",
-            rule="a CTA pair is two ranks of one cluster that differ in the last bit "
-            "[PTX: CTA pair]: the cluster has an even number of CTAs",
-            remedy="launch with clusters of 2, 4, 8 or 16 CTAs",
+            f"clusters of {prod(cluster)} CTAs for a kernel with {operation}",
+            where=where,
+            rule="two CTAs of a cluster whose ranks differ in the last bit form a pair "
+            "[PTX: CTA pair]",
+            remedy="launch with an even number of CTAs in a cluster",
         )
 
 
@@ -178,4 +179,14 @@ def check_exit(cta: Cta, in_flight: Iterable[AsyncOp]) -> None:
             where=cta.tmem.space,
             rule="all TMEM is freed before exit [PTX: tcgen05.alloc]",
             remedy="execute tcgen05.dealloc by a whole warp",
+        )
+    if cta.tmem.held:
+        raise ExitFault(
+            f"{cta.tmem.held} TMEM columns at exit were allocated or freed by the peer "
+            "CTA alone",
+            who=who,
+            where=cta.tmem.space,
+            rule="one warp of each CTA of a pair performs tcgen05.alloc and dealloc "
+            "[PTX: tcgen05.alloc]",
+            remedy="let a warp of this CTA take part in both",
         )

@@ -143,6 +143,7 @@ class Machine(MachineState):
         first = origins(grid, preferred or cluster, only)
         self.pending = WaitingClusters(first, cluster, preferred)
         self.dependents_launched = False
+        self.cta_group = 0
         self._attach_recorder()
         self.order.begin()
         for sm in self.sms:

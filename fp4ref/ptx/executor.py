@@ -78,15 +78,14 @@ def launch(
         Some instruction is not modelled: all of them are listed, nothing has run.
     InputError
         Parameters or block do not fit the entry.
+    LaunchFault
+        The kernel has instructions for CTA pairs, and a cluster has an odd CTA.
     HardwareFault
         The kernel did something wrong.
     """
     context = load(machine, program, params, block, smem_nbytes)
     steps = translate(context)
-    for each in program.instructions:
-        if ".cta_group::2" in each.opcode:
-            check_pairs(cluster, f"{each.opcode} at PTX line {each.line}")
-            break
+    _check_pairs(program, cluster)
     threads = block[0] * block[1] * block[2]
 
     def kernel(cta: Cta) -> Sequence[Role]:
@@ -105,6 +104,13 @@ def launch(
             only=only,
         )
     return context.output
+
+
+def _check_pairs(program: Program, cluster: Dim3) -> None:
+    """Raise `LaunchFault` for instructions of CTA pairs in clusters of odd size."""
+    for each in program.instructions:
+        if ".cta_group::2" in each.opcode:
+            check_pairs(cluster, each.opcode, f"PTX line {each.line}")
 
 
 def _role(context: LaunchContext, steps: Sequence[Step], threads: int) -> Role:

@@ -10,6 +10,7 @@ import pytest
 
 from fp4ref import BlockScaled, GemmConfig, run
 from fp4ref.cutlass import Copy, ExampleResult, run_example
+from fp4ref.cutlass.cudart import Launch
 from fp4ref.cutlass.entries import read_entries
 from fp4ref.cutlass.examples import find_example
 from fp4ref.cutlass.execute import execute_example
