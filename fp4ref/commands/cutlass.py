@@ -17,14 +17,17 @@ from fp4ref.errors import InputError
 
 
 def cutlass_command(
-    name: Annotated[str, typer.Argument(help="72b, 81, tutorial-01, -02 or -03.")],
+    name: Annotated[
+        str, typer.Argument(help="72a, 72b, 81, tutorial-01 to tutorial-05.")
+    ],
     m: Annotated[int, typer.Option(help="Rows of D.")] = 256,
     n: Annotated[int, typer.Option(help="Columns of D.")] = 512,
     k: Annotated[int, typer.Option(help="Depth.")] = 512,
     sms: Annotated[
         int | None,
         typer.Option(
-            help="SMs of the emulated GPU, 1 to 160. Default: 2; 16 for tutorial-03.",
+            help="SMs of the emulated GPU, 1 to 160; as many as a cluster has CTAs. "
+            "Default: 2, 8 for 72a, 16 for tutorials 03 to 05.",
             show_default=False,
         ),
     ] = None,
@@ -32,7 +35,7 @@ def cutlass_command(
         str | None,
         typer.Option(
             help="When asynchronous work lands: eager, late or a seed. Default: eager; "
-            "late for tutorials 02 and 03, whose warps must keep pace.",
+            "late for tutorials 02, 03 and 05, whose warps must keep pace.",
             show_default=False,
         ),
     ] = None,
