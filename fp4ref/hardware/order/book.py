@@ -161,7 +161,7 @@ class Book:
 
     def collective(
         self, actor: Actor, memory: Bytes, where: Range, operation: str
-    ) -> None:
+    ) -> Access:
         """Check a write that all executing lanes do together, ``.sync.aligned``."""
         base = self.ids.single(memory.space)
         lanes = actor.active
@@ -170,6 +170,7 @@ class Book:
         )
         self.touch(access, memory, where, (actor.active,), GENERIC)
         actor.learn(actor.active, Knowledge(1 << base))
+        return access
 
     def shadow(self, memory: Bytes) -> Shadow:
         """Return the witnesses of a memory."""

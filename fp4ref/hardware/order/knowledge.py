@@ -21,6 +21,9 @@ GENERIC, ASYNC, TENSOR = 0, 1, 2
 EITHER = 3
 """The generic or the tensor set: for ``tcgen05.dealloc``, which is not asynchronous."""
 
+TENSORMAP = 4
+"""For the use of a tensor map: what fences of the tensormap proxy cover."""
+
 BLOCK = 32
 """Ids that are given out together, so that lane l of a warp has the l-th."""
 
