@@ -1,11 +1,13 @@
 """tensormap_proxy: tensor maps in memory, changed by a kernel and used by it.
 
-``tensormap.replace`` changes one field of the 128 bytes. It writes what ptxas lowers it
-to: measured with all fields on an H100. What no instruction replaces stays as the
-driver wrote it, such as L2 promotion. A copy decodes its map when it is issued.
+``tensormap.replace`` changes one field of the 128 bytes, as measured for every field on
+an H200. What no instruction replaces stays as the driver wrote it, such as L2 promotion
+and the bytes of the box. A copy decodes its map when it is issued.
 
 Writes of a map are of the generic proxy, and copies use it through the tensormap proxy.
-The fences between the two are checked by the order engine, not here.
+The fences between the two are checked by the order engine. On an H200 a second use of a
+changed map was that of the old one in 800 of 800 launches without an acquire, and of the
+new one in 1,000 of 1,000 with it; here the bytes are always the new ones.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ from fp4ref.hardware.tensor_map import NBYTES, TensorMap
 from fp4ref.trace import Bytes, Range
 
 ALIGNMENT = 64
-"""Of a map in memory, as of a CUtensorMap [CUDA driver API]."""
+"""Of a map that is acquired or used; an H200 ends anything else with an error."""
 
 SPACES = ("global", "shared::cta")
 
@@ -83,7 +85,9 @@ def replaced(data: bytes, field: str, value: int, ordinal: int = 0) -> bytes:
         bits.STRIDES[ordinal].put(words, value >> 4)
     elif field == "elemtype":
         bits.ELEMENT.put(words, _ELEMENT_CODES[value])
-        bits.TF32.put(words, value in _PTX_TF32)
+        if value in _PTX_TF32:
+            # No other type takes the flag away again, as on an H200.
+            bits.TF32.put(words, 1)
     elif field in EXTENTS:
         EXTENTS[field][ordinal].put(words, (value - 1) & 0xFFFF_FFFF)
     else:
@@ -107,10 +111,9 @@ def replace(
 
     Raises
     ------
-    MisalignedAddress, ClusterFault, OutOfBounds, UninitialisedRead
+    ClusterFault, OutOfBounds, UninitialisedRead
     """
     name = f"tensormap.replace.tile.{field}"
-    _check_alignment(warp, name, address)
     order, gmem = warp.machine.order, warp.machine.gmem
     shared = space != "global"
     memory: Memory = warp.smem if shared else gmem
@@ -137,16 +140,14 @@ def cp_fenceproxy(warp: Warp, dst: int, src: int, scope: str) -> None:
 
     Raises
     ------
-    MisalignedAddress, ClusterFault, OutOfBounds, UninitialisedRead
+    ClusterFault, OutOfBounds, UninitialisedRead
     """
     name = "tensormap.cp_fenceproxy"
     gmem, order = warp.machine.gmem, warp.machine.order
-    for address in (dst, src):
-        _check_alignment(warp, name, address)
     offset = _own_shared(warp, name, src)
     source = Range(warp.smem.space, offset, NBYTES)
     target = Range(gmem.space, dst, NBYTES)
-    order.generic(warp.actor, warp.smem, source, name, False)
+    order.collective(warp.actor, warp.smem, source, name, False)
     data = load_generic(warp.cta, offset, NBYTES)
     order.copy_tensormap(warp.actor, gmem, target, name, scope)
     gmem.write(target, data.reshape(1, -1))
@@ -180,8 +181,9 @@ def use(warp: Warp, address: int, operation: str) -> TensorMap:
 
     Raises
     ------
-    TensorMapFault, OutOfBounds, UninitialisedRead
+    TensorMapFault, MisalignedAddress, OutOfBounds, UninitialisedRead
     """
+    _check_alignment(warp, operation, address)
     gmem = warp.machine.gmem
     where = Range(gmem.space, address, NBYTES)
     warp.machine.order.use_tensormap(warp.actor, gmem, where, operation)
@@ -234,7 +236,7 @@ def _check_alignment(warp: Warp, name: str, address: int) -> None:
             f"{name} of a tensor map at {address:#x}",
             who=warp.who,
             rule=f"a tensor map lies on a multiple of {ALIGNMENT} bytes [CUDA driver "
-            "API: CUtensorMap]",
+            "API: CUtensorMap]; an H200 ends others with a misaligned address",
             remedy="align the map",
         )
 

@@ -78,8 +78,15 @@ class ThreadOrder(Book):
         actor.fence_proxy(actor.active, self.ids.of(spaces))
 
     def fence_mbarrier_init(self, actor: Actor) -> None:
-        """``fence.mbarrier_init``: the lane's inits, for the async proxy too."""
-        actor.fence_proxy(actor.active, self.ids.of((_OBJECT,)))
+        """``fence.mbarrier_init.release.cluster``: the lane's inits.
+
+        They are ordered for the async proxy too, and a relaxed arrival releases them.
+        """
+        inits = self.ids.of((_OBJECT,))
+        actor.fence_proxy(actor.active, inits)
+        for lane in _bits(actor.active):
+            generic, async_ = (ids & inits for ids in actor.exported(lane))
+            actor.init_fences[lane] = (SCOPES["cluster"], generic, async_)
 
     def fence(self, actor: Actor, semantics: str, scope: str) -> None:
         """``fence.acq_rel`` and its halves, ``membar``."""
@@ -91,7 +98,8 @@ class ThreadOrder(Book):
 
     def _fenced(self, actor: Actor, lanes: int) -> list[tuple[int, int, int]]:
         """What release fences before a relaxed write give it."""
-        return [found for lane, found in actor.fences.items() if lane & lanes]
+        both = (actor.fences, actor.init_fences)
+        return [found for each in both for lane, found in each.items() if lane & lanes]
 
     # -- strong accesses of a word --------------------------------------------------
 
