@@ -5,9 +5,9 @@ an H200. What no instruction replaces stays as the driver wrote it, such as L2 p
 and the bytes of the box. A copy decodes its map when it is issued.
 
 Writes of a map are of the generic proxy, and copies use it through the tensormap proxy.
-The fences between the two are checked by the order engine. On an H200 a second use of a
-changed map was that of the old one in 800 of 800 launches without an acquire, and of the
-new one in 1,000 of 1,000 with it; here the bytes are always the new ones.
+The fences between the two are checked by the order engine. On an H200 a second use of
+a changed map was one of the old map in 800 of 800 launches without an acquire, and of
+the new one in 1,000 of 1,000 with it. Here the bytes are always the new ones.
 """
 
 from __future__ import annotations

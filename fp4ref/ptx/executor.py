@@ -127,8 +127,11 @@ def _run(state: WarpState, steps: Sequence[Step]) -> Body:
             context.changes += 1
             loops.reset()
         result = step.act(state)
-        done = result is None or (yield from _blocks(state, paths, result, step))
-        if done and step.defines:
+        if step.blocks and result is not None:
+            done = yield from _blocks(state, paths, result, step)
+            if not done:
+                continue
+        if step.defines:
             _define(state, step)
 
 

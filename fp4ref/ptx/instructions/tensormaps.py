@@ -11,13 +11,12 @@ from fp4ref.hardware import tensormap_proxy
 from fp4ref.hardware.tensor_map import NBYTES, TensorMap
 from fp4ref.hardware.tensor_map_bits import MAX_RANK
 from fp4ref.ptx.run.operands import address_reader, reader
-from fp4ref.ptx.run.registry import Action, Form, Unknown, instruction
+from fp4ref.ptx.run.registry import Action, Form, instruction
 from fp4ref.ptx.run.spaces import read_params, resolve
 from fp4ref.ptx.run.state import Lanes, LaunchContext, WarpState
-from fp4ref.ptx.text.syntax import Immediate, Instruction, Operand, PtxError
+from fp4ref.ptx.text.syntax import Immediate, Instruction, PtxError
 
 _SPACE = "(.(?P<space>global|shared::cta))?.b1024"
-_SWIZZLE_96B = 4
 _SCOPE = "(?P<scope>cta|cluster|gpu|sys)"
 
 
@@ -91,8 +90,6 @@ def replace(context: LaunchContext, each: Instruction, form: Form) -> Action:
         ordinal = _immediate(each, 1, range(count), "an ordinal")
     elif field == "elemtype" or field in tensormap_proxy.CODES:
         count = 16 if field == "elemtype" else tensormap_proxy.CODES[field][1]
-        if field == "swizzle_mode" and _is(each.operands[-1], _SWIZZLE_96B):
-            raise Unknown("tensor-map-kinds")
         _immediate(each, 1, range(count), "a code")
 
     def act(state: WarpState) -> None:
@@ -115,10 +112,6 @@ def _by_operands(state: WarpState, *operands: Lanes) -> Iterator[tuple[int, ...]
         actor.active = mask
         yield key
     actor.active = all_of_them
-
-
-def _is(operand: Operand | None, value: int) -> bool:
-    return isinstance(operand, Immediate) and operand.value == value
 
 
 def _object(each: Instruction, space: str, address: int) -> tuple[str, int]:
