@@ -103,7 +103,6 @@ class TensormapProxy(ThreadOrder):
         self, actor: Actor, operation: str, scope: str, covers: dict[int, int]
     ) -> MapFence:
         """Write down a fence. What the lanes access next has other ids."""
-        actor.open.clear()
         base = actor.access(_FENCE, actor.active)
         access = self.enter(actor, base, actor.active, operation, False)
         actor.open.clear()
@@ -114,7 +113,7 @@ class TensormapProxy(ThreadOrder):
     ) -> tuple[int, int]:
         """Return which ids of a write are released to a lane, and which beside it."""
         actor = acquire.access.actor
-        ids = self._ids(number, made) & _known(actor, lane)
+        ids = self._ids(number, made)
         found = hidden = 0
         for fence, part in self._releases_of(number, actor, lane):
             if fence.reaches(acquire):
