@@ -57,6 +57,8 @@ class Example:
         What its device allocations hold, by their order.
     schedule
         Under which it runs unless another is asked for.
+    sms
+        As many SMs as its largest cluster has CTAs, and at least two.
     multiples
         Of what M, N and K must be multiples: 16 bytes of a row for the examples, whole
         tiles for the tutorials. Each refuses others with a number, or fails.
@@ -68,12 +70,23 @@ class Example:
     arguments: Arguments
     allocations: Mapping[int, str] = field(default_factory=dict)
     schedule: str = "eager"
+    sms: int = 2
     multiples: tuple[int, int, int] = (1, 1, 1)
 
 
 _TUTORIALS = "cute/tutorial/blackwell"
 _TUTORIAL_TILE = (128, 256, 64)
+_CLUSTER_TILE = (512, 1024, 64)
 EXAMPLES = {
+    "72a": Example(
+        "NVFP4 x NVFP4, output BF16, in clusters of 2 x 4 with CTA pairs",
+        "72_blackwell_narrow_precision_gemm/72a_blackwell_nvfp4_bf16_gemm.cu",
+        "Disposition: Passed",
+        _options,
+        {0: "A", 1: "B", 2: "C", 3: "D", 5: "SFA", 6: "SFB"},
+        sms=8,
+        multiples=(1, 8, 32),
+    ),
     "72b": Example(
         "NVFP4 x NVFP4, output NVFP4 with its scales",
         "72_blackwell_narrow_precision_gemm/72b_blackwell_nvfp4_nvfp4_gemm.cu",
@@ -114,6 +127,22 @@ EXAMPLES = {
         # warp is two phases ahead before the others have looked.
         schedule="late",
         multiples=_TUTORIAL_TILE,
+    ),
+    "tutorial-04": Example(
+        "FP16 x FP16, MMAs of CTA pairs, TMA multicast in clusters of 4 x 4",
+        f"{_TUTORIALS}/04_mma_tma_2sm_sm100.cu",
+        "Execution is successful.",
+        _positions,
+        sms=16,
+        multiples=_CLUSTER_TILE,
+    ),
+    "tutorial-05": Example(
+        "FP16 x FP16, MMAs of CTA pairs and a TMA epilogue",
+        f"{_TUTORIALS}/05_mma_tma_epi_sm100.cu",
+        "Execution is successful.",
+        _positions,
+        sms=16,
+        multiples=_CLUSTER_TILE,
     ),
 }
 

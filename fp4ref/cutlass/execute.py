@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fp4ref.cutlass.cudart import Copy, LaunchKernel, OnCopy
+from fp4ref.cutlass.cudart import Copy, Launch, LaunchKernel, OnCopy
 from fp4ref.cutlass.examples import (
     ExampleResult,
     find_example,
@@ -32,7 +32,7 @@ from fp4ref.ptx import Program, launch, parse
 from fp4ref.ptx.text.parser import Module
 from fp4ref.tensors.block_format import NVFP4_VEC_SIZE
 from fp4ref.tensors.block_scaled import BlockScaled
-from fp4ref.trace import Dim3, Trace
+from fp4ref.trace import Trace
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ def execute_example(
     operands: tuple[BlockScaled, BlockScaled] | None = None,
     schedule: str | int | None = None,
     ordering: Ordering = "shipped",
-    sms: int = 2,
+    sms: int | None = None,
     trace: bool = True,
     progress: Progress | None = None,
 ) -> CutlassRun:
@@ -101,7 +101,7 @@ def execute_example(
         Put on the device in place of 72b's A, B and their scales. Its own check then
         fails, because the host computes with what it had.
     schedule, ordering, sms
-        As for `fp4ref.run`; without a schedule, the example's own.
+        As for `fp4ref.run`; without a schedule or a number of SMs, the example's own.
 
     Raises
     ------
@@ -110,8 +110,9 @@ def execute_example(
     NotModelled
         It calls CUDA functions that the stand-in runtime lacks.
     """
-    if schedule is None:
-        schedule = find_example(name).schedule
+    example = find_example(name)
+    schedule = example.schedule if schedule is None else schedule
+    sms = example.sms if sms is None else sms
     traced = TracedMachine(sms, schedule, ordering, trace)
     ready = prepare_example(name, m, n, k, progress)
     replacements = _replacements(name, operands)
@@ -127,25 +128,19 @@ def execute_example(
 def _launcher(module: Module, traced: TracedMachine) -> LaunchKernel:
     """Return what executes a kernel of `module`; the last launch is recorded."""
 
-    def run_kernel(
-        machine: Machine,
-        entry: str,
-        grid: Dim3,
-        block: Dim3,
-        cluster: Dim3,
-        smem_nbytes: int,
-        params: bytes,
-    ) -> list[str]:
-        program = Program.of(module, entry)
+    def run_kernel(machine: Machine, found: Launch) -> list[str]:
+        program = Program.of(module, found.name)
         traced.record_anew()
         return launch(
             machine,
             program,
-            grid,
-            block,
-            params,
-            cluster=cluster,
-            smem_nbytes=smem_nbytes,
+            found.grid,
+            found.block,
+            found.params,
+            cluster=found.cluster,
+            preferred=found.preferred,
+            nonportable=found.nonportable,
+            smem_nbytes=found.smem_nbytes,
         )
 
     return run_kernel

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import fp4ref.ptx.instructions  # noqa: F401  registers them
+from fp4ref.hardware.grid import check_pairs
 from fp4ref.hardware.machine import Machine
 from fp4ref.hardware.sm import Blocked, Body, Cta, Role, Warp
 from fp4ref.ptx.instructions.tcgen05 import settle
@@ -41,6 +42,8 @@ def launch(
     params: bytes,
     *,
     cluster: Dim3 = (1, 1, 1),
+    preferred: Dim3 | None = None,
+    nonportable: bool = False,
     smem_nbytes: int = 0,
     only: Iterable[Dim3] | None = None,
 ) -> list[str]:
@@ -50,6 +53,8 @@ def launch(
     ----------
     params
         The kernel's parameter block, laid out as the entry declares.
+    cluster, preferred, nonportable
+        As of `fp4ref.hardware.machine.Machine.launch`.
     smem_nbytes
         Dynamic shared memory.
 
@@ -64,11 +69,14 @@ def launch(
         Some instruction is not modelled: all of them are listed, nothing has run.
     InputError
         Parameters or block do not fit the entry.
+    LaunchFault
+        The kernel has instructions for CTA pairs, and a cluster has an odd CTA.
     HardwareFault
         The kernel did something wrong.
     """
     context = load(machine, program, params, block, smem_nbytes)
     steps = translate(context)
+    _check_pairs(program, cluster)
     threads = block[0] * block[1] * block[2]
 
     def kernel(cta: Cta) -> Sequence[Role]:
@@ -77,8 +85,23 @@ def launch(
     total = context.static_nbytes + context.dynamic_nbytes
     # Around all warps: inside one it would leak into the others at every yield.
     with np.errstate(all="ignore"):
-        machine.launch(kernel, grid, cluster=cluster, smem_nbytes=total, only=only)
+        machine.launch(
+            kernel,
+            grid,
+            cluster=cluster,
+            preferred=preferred,
+            nonportable=nonportable,
+            smem_nbytes=total,
+            only=only,
+        )
     return context.output
+
+
+def _check_pairs(program: Program, cluster: Dim3) -> None:
+    """Raise `LaunchFault` for instructions of CTA pairs in clusters of odd size."""
+    for each in program.instructions:
+        if ".cta_group::2" in each.opcode:
+            check_pairs(cluster, each.opcode, f"PTX line {each.line}")
 
 
 def _role(context: LaunchContext, steps: Sequence[Step], threads: int) -> Role:

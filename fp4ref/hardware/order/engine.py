@@ -12,7 +12,9 @@ from fp4ref.hardware.order.async_access import AsyncAccess, Commit, learned
 from fp4ref.hardware.order.book import NO_FACTS, Bytes
 from fp4ref.hardware.order.knowledge import ASYNC, EITHER, Actor, Knowledge
 from fp4ref.hardware.order.rules import Failure
+from fp4ref.hardware.order.shadow import Saved
 from fp4ref.hardware.order.tensormap_proxy import TensormapProxy
+from fp4ref.hardware.order.thread_order import slots_of
 from fp4ref.trace import Range
 
 
@@ -111,18 +113,37 @@ class Order(TensormapProxy):
             self.allocations[tmem.space, slot] = access
 
     def dealloc(
-        self, actor: Actor, tmem: Bytes, where: Range, slots: Iterable[int]
+        self, actor: Actor, tmem: Bytes, where: Range, peers: Sequence[Bytes] = ()
     ) -> None:
-        """``tcgen05.dealloc``: all accesses of the columns come before it."""
-        base = actor.access(tmem.space, actor.active)
-        access = self.enter(actor, base, actor.active, "tcgen05.dealloc", True)
-        self.check_alloc(access, tmem, where)
-        self.touch(access, tmem, where, (actor.active,), EITHER)
-        shadow = self.shadow(tmem)
-        for frontier in (shadow.writers, shadow.readers):
-            shadow.cells(where).put(frontier, 0, None)
-        for slot in slots:
-            self.allocations.pop((tmem.space, slot), None)
+        """``tcgen05.dealloc``: all accesses of the columns come before it.
+
+        Parameters
+        ----------
+        peers
+            TMEM of the other CTA of a pair. The deallocations of both are one, and not
+            ordered: the columns are in use until the second one.
+        """
+        for memory in (tmem, *peers):
+            there = where._replace(space=memory.space)
+            shadow = self.shadow(memory)
+            cells = shadow.cells(there)
+            first = self.half_freed.pop(there, None) if peers else None
+            if first is not None:
+                other, saved = first
+                made = self.table.encode(((other.number, other.lanes),))
+                saved.restore(cells, made)
+            before = Saved(shadow, cells) if peers and first is None else None
+            base = actor.access(memory.space, actor.active)
+            access = self.enter(actor, base, actor.active, "tcgen05.dealloc", True)
+            self.check_alloc(access, memory, there)
+            self.touch(access, memory, there, (actor.active,), EITHER)
+            if before is not None:
+                self.half_freed[there] = access, before
+                continue
+            for frontier in (shadow.writers, shadow.readers):
+                cells.put(frontier, 0, None)
+            for slot in slots_of(there):
+                self.allocations.pop((memory.space, slot), None)
 
     # -- the end of a CTA -----------------------------------------------------------
 
@@ -143,6 +164,10 @@ class Order(TensormapProxy):
                 for numbers in phases.signals.values():
                     first = self.accesses[numbers[-1] - 1]
                     self._left(first, access, smem, np.array([address], np.int64))
+                for number in (n for some in phases.remote.values() for n in some):
+                    first = self.accesses[number - 1]
+                    if first.lanes & ~(known >> first.base):
+                        self._left(first, access, smem, np.array([address], np.int64))
                 del self.phases[space, address]
         self.forget(smem.space, place)
 

@@ -12,6 +12,7 @@ from fp4ref.hardware.order.knowledge import ASYNC, GENERIC, Actor, Knowledge
 from fp4ref.hardware.order.race import Severity
 from fp4ref.hardware.order.released import Phases, Released
 from fp4ref.hardware.order.rules import Failure
+from fp4ref.hardware.order.shadow import Saved
 from fp4ref.trace import Range
 
 _OBJECT = "mbarrier"
@@ -31,6 +32,7 @@ class ThreadOrder(Book):
         self.phases: dict[tuple[str, int], Phases] = {}
         self.words: dict[tuple[str, int], Released] = {}
         self.allocations: dict[tuple[str, int], Access] = {}
+        self.half_freed: dict[Range, tuple[Access, Saved]] = {}
         self._silent: set[tuple[object, Actor]] = set()
 
     def scope(self, named: str) -> int:
@@ -235,6 +237,8 @@ class ThreadOrder(Book):
         if phases is None:
             return
         released, reach = phases.of(phase), self.scope(scope)
+        if actor.place != self.places[smem.space] and actor in phases.users:
+            phases.remote.setdefault(phase, []).append(phases.users[actor])
         if relaxed:
             for wide, generic, async_ in self._fenced(actor, actor.active):
                 released.add(actor.place, min(wide, reach), generic, async_)
@@ -267,11 +271,7 @@ class ThreadOrder(Book):
 
     def check_alloc(self, access: Access, tmem: Bytes, where: Range) -> None:
         """Report a use of columns whose allocation is not ordered before it."""
-        first = where.start % _LANE_NBYTES
-        slots = range(
-            first // _SLOT_NBYTES, (first + where.nbytes - 1) // _SLOT_NBYTES + 1
-        )
-        owners = {self.allocations.get((tmem.space, slot)) for slot in slots}
+        owners = {self.allocations.get((tmem.space, s)) for s in slots_of(where)}
         mine = access.issuer or access.lanes
         for owner in owners:
             if owner is not None and self.missing(
@@ -279,6 +279,12 @@ class ThreadOrder(Book):
             ):
                 at = np.array([where.start], np.int64)
                 self.add(Failure.SYNC, "error", owner, 0, access, (mine,), tmem, at)
+
+
+def slots_of(where: Range) -> range:
+    """Slots of the TMEM allocator that a block of cells lies in."""
+    first = where.start % _LANE_NBYTES
+    return range(first // _SLOT_NBYTES, (first + where.nbytes - 1) // _SLOT_NBYTES + 1)
 
 
 def _bits(mask: int) -> list[int]:
