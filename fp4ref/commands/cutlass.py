@@ -18,7 +18,7 @@ from fp4ref.errors import InputError
 
 def cutlass_command(
     name: Annotated[
-        str, typer.Argument(help="72a, 72b, 81, tutorial-01 to tutorial-05.")
+        str, typer.Argument(help="72a, 72b, 75, 81, tutorial-01 to tutorial-05.")
     ],
     m: Annotated[int, typer.Option(help="Rows of D.")] = 256,
     n: Annotated[int, typer.Option(help="Columns of D.")] = 512,

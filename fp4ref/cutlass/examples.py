@@ -39,6 +39,12 @@ def _options(m: int, n: int, k: int) -> list[str]:
     return [f"--m={m}", f"--n={n}", f"--k={k}", "--iterations=0"]
 
 
+def _grouped(m: int, n: int, k: int) -> list[str]:
+    # Two products, so that each SM changes its tensor maps. The grid has as many CTAs
+    # as the card has SMs, and all but the first few would find no work.
+    return [*_options(m, n, k), "--groups=2", "--max_sm_count=4"]
+
+
 def _positions(m: int, n: int, k: int) -> list[str]:
     return [str(m), str(n), str(k)]
 
@@ -53,6 +59,8 @@ class Example:
         Path in CUTLASS's ``examples`` folder.
     verdict
         What it prints when its own check passes.
+    kernels
+        How many kernels it checks: it prints the verdict for each.
     allocations
         What its device allocations hold, by their order.
     schedule
@@ -71,6 +79,7 @@ class Example:
     allocations: Mapping[int, str] = field(default_factory=dict)
     schedule: str = "eager"
     cluster: int = 1
+    kernels: int = 1
     multiples: tuple[int, int, int] = (1, 1, 1)
 
 
@@ -103,6 +112,15 @@ EXAMPLES = {
             9: "SFD",
         },
         multiples=(1, 32, 32),
+    ),
+    "75": Example(
+        "grouped NVFP4 x NVFP4, output FP16, tensor maps changed by the kernel; one "
+        "kernel of CTAs with N=256 and one of CTA pairs",
+        "75_blackwell_grouped_gemm/75_blackwell_grouped_gemm_block_scaled.cu",
+        "Disposition: Passed",
+        _grouped,
+        kernels=2,
+        multiples=(1, 8, 32),
     ),
     "81": Example(
         "E4M3 x E4M3 with blockwise float scales, output E4M3",
@@ -306,7 +324,7 @@ class ReadyExample:
             problems.append(ended.reason)
         return ExampleResult(
             self.name,
-            not problems and example.verdict in ended.output,
+            not problems and ended.output.count(example.verdict) == example.kernels,
             ended.output,
             runtime.launches,
             runtime.copies,

@@ -108,7 +108,12 @@ class Inquest:
     def __init__(self, warps: Sequence[Warp], recorder: Recorder | None) -> None:
         self.warps = warps
         self.events = recorder.trace.events if recorder else []
-        waits = [(w, w.blocked) for w in warps if isinstance(w.blocked, MbarrierWait)]
+        waits = [
+            (warp, wait)
+            for warp in warps
+            for wait in getattr(warp.blocked, "waits", (warp.blocked,))
+            if isinstance(wait, MbarrierWait)
+        ]
         self.shortfalls = [
             Shortfall.at(warp, wait.warp.cta.mbarriers, wait.address, wait.since)
             for warp, wait in sorted(waits, key=lambda each: each[1].since)

@@ -156,6 +156,34 @@ def test_a_commit_that_the_init_is_in_no_order_with_is_an_error(schedule, orderi
 
 
 @every
+@pytest.mark.parametrize("fenced", [True, False])
+def test_a_fence_of_inits_lets_a_relaxed_cluster_barrier_publish_them(schedule, fenced):
+    def body(warp):
+        mbarrier.init(warp, MBAR | warp.cta.rank << 24, 1)
+        if fenced:
+            mbarrier.fence_mbarrier_init(warp)
+        yield from cluster.wait(warp, cluster.arrive(warp, relaxed=True))
+        peer = cluster.mapa(warp, MBAR, 1 - warp.cta.rank)
+        mbarrier.arrive(warp, peer)
+        yield from cluster.wait(warp, cluster.arrive(warp))
+
+    seen = failures(body, schedule=schedule, **PAIR)
+    assert seen == (set() if fenced else {Failure.INIT})
+
+
+@every
+def test_a_fence_of_inits_publishes_nothing_else(schedule):
+    def body(warp):
+        smem.st(warp, WORD | warp.cta.rank << 24, ZEROS)
+        mbarrier.fence_mbarrier_init(warp)
+        yield from cluster.wait(warp, cluster.arrive(warp, relaxed=True))
+        smem.ld(warp, cluster.mapa(warp, WORD, 1 - warp.cta.rank), 4)
+        yield from cluster.wait(warp, cluster.arrive(warp))
+
+    assert failures(body, schedule=schedule, **PAIR) == {Failure.SYNC}
+
+
+@every
 @pytest.mark.parametrize("synced", [True, False])
 def test_inval_comes_after_every_other_use(schedule, synced):
     def first(warp):

@@ -163,16 +163,22 @@ class Book:
         self.touch(access, memory, where, lanes or (mask,), GENERIC)
 
     def collective(
-        self, actor: Actor, memory: Bytes, where: Range, operation: str
-    ) -> None:
-        """Check a write that all executing lanes do together, ``.sync.aligned``."""
+        self,
+        actor: Actor,
+        memory: Bytes,
+        where: Range,
+        operation: str,
+        is_write: bool = True,
+    ) -> Access:
+        """Check an access that all executing lanes do together, ``.sync.aligned``."""
         base = self.ids.single(memory.space)
         lanes = actor.active
         access = self.enter(
-            actor, base, 1, operation, True, issuer=lanes, together=True
+            actor, base, 1, operation, is_write, issuer=lanes, together=True
         )
-        self.touch(access, memory, where, (actor.active,), GENERIC)
-        actor.learn(actor.active, Knowledge(1 << base))
+        self.touch(access, memory, where, (lanes,), GENERIC)
+        actor.learn(lanes, Knowledge(1 << base))
+        return access
 
     def shadow(self, memory: Bytes) -> Shadow:
         """Return the witnesses of a memory."""

@@ -13,11 +13,12 @@ from fp4ref.hardware.order.book import NO_FACTS, Bytes
 from fp4ref.hardware.order.knowledge import ASYNC, EITHER, Actor, Knowledge
 from fp4ref.hardware.order.rules import Failure
 from fp4ref.hardware.order.shadow import Saved
-from fp4ref.hardware.order.thread_order import ThreadOrder, slots_of
+from fp4ref.hardware.order.tensormap_proxy import TensormapProxy
+from fp4ref.hardware.order.thread_order import slots_of
 from fp4ref.trace import Range
 
 
-class Order(ThreadOrder):
+class Order(TensormapProxy):
     """Happens-before of one machine; see the package.
 
     Attributes

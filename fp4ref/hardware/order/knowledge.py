@@ -24,6 +24,9 @@ EITHER = 3
 UMMA = 4
 """The tensor set and what own commits completed: for ``tcgen05.mma`` and ``cp``."""
 
+TENSORMAP = 5
+"""For the use of a tensor map: what fences of the tensormap proxy cover."""
+
 BLOCK = 32
 """Ids that are given out together, so that lane l of a warp has the l-th."""
 

@@ -57,6 +57,21 @@ class Failure(Enum):
         "[PTX: tcgen05.commit, async proxy]",
         "execute fence.proxy.async after the wait and before the ordinary access",
     )
+    MAP_RELEASE = Words(
+        "missing tensor map release",
+        "a map that the kernel writes is handed to the tensormap proxy by the thread "
+        "that wrote it, with a proxy fence that releases it [PTX: membar / fence, "
+        "tensormap.cp_fenceproxy]",
+        "execute fence.proxy.tensormap::generic.release after the write, or copy the "
+        "map with tensormap.cp_fenceproxy, before the barrier that hands it over",
+    )
+    MAP_ACQUIRE = Words(
+        "missing tensor map acquire",
+        "a tensor copy reads its map through the tensormap proxy, which sees a write "
+        "only after an acquire of these 128 bytes [PTX: membar / fence]",
+        "execute fence.proxy.tensormap::generic.acquire of the map's address, after "
+        "the release and before the copy",
+    )
     TENSOR_AFTER = Words(
         "missing tcgen05.fence::after_thread_sync",
         "tcgen05 operations of two threads are ordered by a thread sync only with a "
