@@ -85,4 +85,6 @@ def _shipped(each: Row) -> str:
     other = each.shipped
     if other is None or (other.by, other.what) == (each.ptx.by, each.ptx.what):
         return ""
-    return f"; shipped: {other.by} {other.what}".rstrip()
+    if other.by == "fault":
+        return f"; shipped: {_words(other, each.removal.name)}"
+    return "; shipped: an advisory" if other.by == "advisory" else "; shipped: passes"

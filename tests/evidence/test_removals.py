@@ -7,7 +7,6 @@ import inspect
 import random
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -173,18 +172,11 @@ def test_the_clean_kernel_says_nothing() -> None:
         assert not found.advisories
 
 
-def by_reason(form: Form) -> list[Any]:
-    """One survivor for each reason that holds in this form."""
-    found: dict[str, Removal] = {}
-    for row in recorded().values():
-        if row.survives and row.removal.form == form:
-            found.setdefault(REASONS[row.removal.name].name, row.removal)
-    return [pytest.param(each, id=name) for name, each in found.items()]
-
-
-@pytest.mark.parametrize("removal", by_reason("emulator"))
-def test_a_reason_holds(removal: Removal) -> None:
-    assert objection(removal) == ""
+def test_a_sample_of_the_reasons_holds(rotating_seed: int) -> None:
+    """Of the emulator; another one each day."""
+    survivors = sorted(r for r in of("emulator") if recorded()[r].survives)
+    for removal in random.Random(rotating_seed).sample(survivors, 2):
+        assert objection(removal) == "", removal
 
 
 def test_a_reason_can_fail() -> None:
@@ -203,7 +195,7 @@ def test_a_reason_can_fail() -> None:
 def test_a_sample_is_as_recorded(form: Form, rotating_seed: int) -> None:
     """Another one each day."""
     rows = sorted(of(form))
-    for removal in random.Random(rotating_seed).sample(rows, 3):
+    for removal in random.Random(rotating_seed).sample(rows, 2):
         found = computed(removal)
         assert found.same(recorded()[removal]), (found, recorded()[removal])
 

@@ -66,9 +66,11 @@ def objection(removal: Removal) -> str:
 def _asked_again(removal: Removal, reason: Reason) -> str:
     """The entry waits for what the peek asked, and a false answer is caught."""
     yes = Removal(removal.form, removal.name, "answers yes", removal.copy)
-    if recorded()[yes].ptx.by != "fault":
-        return "a wrong answer is not caught"
-    return ""
+    rows = recorded()[removal], recorded()[yes]
+    if any(row.ptx.by == "not reached" for row in rows):
+        here = {row.ptx.by for row in rows}
+        return "" if here == {"not reached"} else "only one of both is reached"
+    return "" if rows[1].ptx.by == "fault" else "a wrong answer is not caught"
 
 
 def _not_reached(removal: Removal, reason: Reason) -> str:

@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from fp4ref.evidence.removals.removal import Outcome, Removal, remove
+from fp4ref.evidence.removals.removal import Outcome, Removal, remove, remove_in
 from fp4ref.hardware import source_line
 
 FILE = Path(source_line.__file__).parents[1] / "data" / "removals.json"
@@ -60,7 +60,9 @@ def depends_on_ordering(outcome: Outcome) -> bool:
 def computed(removal: Removal, seconds: float = 0.0) -> Row:
     """Make one removal, and say what it came to."""
     ptx = remove(removal)
-    shipped = remove(removal, "shipped") if depends_on_ordering(ptx) else None
+    shipped = None
+    if depends_on_ordering(ptx):
+        shipped = remove_in(ptx.case, removal, "shipped")
     return Row(removal, ptx, shipped, seconds)
 
 

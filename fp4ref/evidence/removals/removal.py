@@ -122,6 +122,13 @@ def remove(removal: Removal, ordering: Ordering = "ptx") -> Outcome:
     return outcome
 
 
+def remove_in(case: str, removal: Removal, ordering: Ordering) -> Outcome:
+    """Leave an operation out in one case."""
+    places = sites(removal.form)[removal]
+    where = next(each for each in places if each.case.name == case)
+    return _outcome(where, removal, ordering)
+
+
 def is_reached(where: Where) -> bool:
     """Whether a case executes an operation: a trap in its place ends the run."""
     if where.instruction is None:
@@ -155,12 +162,12 @@ def _fault_words(error: HardwareFault) -> str:
 
 def _noticed(clean: Run, found: Run) -> tuple[By, str]:
     """Look for a sign in a run that ended well."""
-    reviews = {race.failure.value.name for race in found.races}
-    if reviews:
+    if reviews := {r.failure.value.name for r in found.races if r.severity == "review"}:
         return "review", ", ".join(sorted(reviews))
     if found.verdict != "clean":
         return "review", found.verdict
-    if new := set(found.advisories) - set(clean.advisories):
+    allowed = {r.failure.value.name for r in found.races if r.severity == "allowed"}
+    if new := allowed | set(found.advisories) - set(clean.advisories):
         return "advisory", ", ".join(sorted(new))
     if findings := certify(found).findings:
         return "certificate", findings[0].failure
