@@ -25,10 +25,12 @@ def test_a_traced_run_has_no_race_and_each_copy_of_a_map_is_acquired(tools: Tool
     found = execute_example("75", 160, 320, 288)
     assert found.result.passed, found.result.problems
     count = Counter(event.operation for event in found.trace.events)
-    # Two CTAs take two groups each: maps of A, B, SFA, SFB, C and D.
-    assert count["tensormap.cp_fenceproxy"] == 2 * 2 * 6
-    assert count["tensormap.replace.tile.global_address"] == 2 * 2 * 6
-    assert count["tensormap.replace.tile.global_dim"] == 2 * 2 * 6 * 5
+    assert found.result.launches[-1].grid == (2, 2, 1)
+    # Four CTAs take two groups each: maps of A, B, SFA, SFB, C and D.
+    changes = 4 * 2 * 6
+    assert count["tensormap.cp_fenceproxy"] == changes
+    assert count["tensormap.replace.tile.global_address"] == changes
+    assert count["tensormap.replace.tile.global_dim"] == 5 * changes
     acquires = [
         e.operands["address"]
         for e in found.trace.events
