@@ -2,7 +2,9 @@
 
 ``python benchmarks/bench_emulator.py [--json FILE] [--full]`` prints a table. All rows
 are measured in one run; the ratio is to float32 NumPy on the same problem, which
-dequantises and multiplies. ``--full`` adds the untraced 2048^3 run.
+dequantises and multiplies. ``--full`` adds the untraced 2048^3 run. A second table has
+what the order of accesses costs a traced run: time of alternating runs with and
+without it in one process, memory of a process for each.
 """
 
 from __future__ import annotations
@@ -15,8 +17,9 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -34,6 +37,32 @@ class Row:
     seconds: float
     ratio: float
     peak_gb: float
+
+
+Backend = Literal["emulator", "ptx"]
+BACKENDS: tuple[Backend, ...] = ("emulator", "ptx")
+ORDER_SHAPE = (256, 256, 512)
+ORDER_REPEATS = 5
+
+
+@dataclass(frozen=True)
+class OrderRow:
+    """A traced run without the order of accesses, and with it.
+
+    Attributes
+    ----------
+    seconds
+        The shortest of some runs of each kind, taken in turns.
+    peak_mb
+        Largest resident size of a process that does one such run.
+    growth_mb
+        What the run adds to that of a process that has done a small one.
+    """
+
+    backend: Backend
+    seconds: tuple[float, float]
+    peak_mb: tuple[float, float]
+    growth_mb: tuple[float, float]
 
 
 def operands(m: int, n: int, k: int) -> tuple[fp4ref.BlockScaled, fp4ref.BlockScaled]:
@@ -57,6 +86,11 @@ def seconds(work: Callable[[], Any], repeats: int) -> float:
 
 def peak_gb() -> float:
     """Largest resident size of this process so far."""
+    status = Path("/proc/self/status")
+    if status.exists():
+        # getrusage of a child starts at the size of its parent.
+        (line,) = (x for x in status.read_text().splitlines() if x[:6] == "VmHWM:")
+        return int(line.split()[1]) * 1024 / 1e9
     unit = 1 if sys.platform == "darwin" else 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e9
 
@@ -97,6 +131,54 @@ def measure(full: bool) -> list[Row]:
     return rows
 
 
+def traced(backend: Backend, watched: bool, shape: tuple[int, int, int]) -> None:
+    """Run once with a trace, with or without the order of accesses."""
+    races: Literal["raise", "off"] = "raise" if watched else "off"
+    fp4ref.run(*operands(*shape), backend=backend, races=races)
+
+
+def order_memory(backend: Backend, watched: bool) -> tuple[float, float]:
+    """Peak and growth in MB of this process, which has done nothing before."""
+    traced(backend, watched, (128, 128, 64))
+    before = peak_gb()
+    traced(backend, watched, ORDER_SHAPE)
+    after = peak_gb()
+    return 1000 * after, 1000 * (after - before)
+
+
+def measure_order(backend: Backend) -> OrderRow:
+    """Measure one backend."""
+    traced(backend, True, ORDER_SHAPE)
+    best = [float("inf"), float("inf")]
+    for _ in range(ORDER_REPEATS):
+        for watched in (False, True):
+            taken = seconds(lambda w=watched: traced(backend, w, ORDER_SHAPE), 1)
+            best[watched] = min(best[watched], taken)
+    memory = []
+    for watched in (False, True):
+        with get_context("spawn").Pool(1) as pool:
+            memory.append(pool.apply(order_memory, (backend, watched)))
+    (peak, growth), (peak_with, growth_with) = memory
+    return OrderRow(
+        backend, (best[0], best[1]), (peak, peak_with), (growth, growth_with)
+    )
+
+
+def print_order(rows: list[OrderRow]) -> None:
+    """Print what the order of accesses costs."""
+    print(f"\ntraced run of {'x'.join(map(str, ORDER_SHAPE))}, without and with order")
+    print(f"{'what':10} {'':14} {'without':>9} {'with':>9} {'ratio':>6}")
+    for row in rows:
+        for what, (without, watched) in (
+            ("seconds", row.seconds),
+            ("peak MB", row.peak_mb),
+            ("growth MB", row.growth_mb),
+        ):
+            ratio = watched / without if without else float("nan")
+            cells = f"{without:9.3f} {watched:9.3f} {ratio:6.2f}"
+            print(f"{row.backend:10} {what:14} {cells}")
+
+
 def main() -> None:
     """Measure, print, and write the JSON file."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -111,8 +193,11 @@ def main() -> None:
         print(
             f"{r.what:18} {size:>16} {r.seconds:9.3f} {r.ratio:9.1f} {r.peak_gb:8.2f}"
         )
+    order = [measure_order(backend) for backend in BACKENDS]
+    print_order(order)
     if options.json:
-        options.json.write_text(json.dumps([asdict(r) for r in rows], indent=1) + "\n")
+        found = [asdict(row) for row in (*rows, *order)]
+        options.json.write_text(json.dumps(found, indent=1) + "\n")
 
 
 if __name__ == "__main__":

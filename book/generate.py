@@ -18,10 +18,12 @@ sys.path[:0] = [str(BOOK)] if str(BOOK) not in sys.path else []
 import code_page  # noqa: E402
 import data_flow  # noqa: E402
 import executions  # noqa: E402
+import fault_page  # noqa: E402
 import frame_page  # noqa: E402
 import glossary  # noqa: E402
 import notebook_pages  # noqa: E402
 import pieces  # noqa: E402
+import removals  # noqa: E402
 import rings  # noqa: E402
 import rooms  # noqa: E402
 import tables  # noqa: E402
@@ -39,10 +41,12 @@ def files() -> dict[str, str]:
         "_generated/fidelity.md": tables.fidelity(),
         "_generated/frames.md": frame_page.page(),
         "_generated/code.md": code_page.page(),
+        "_generated/faults.md": fault_page.page(),
         "_generated/glossary.md": glossary.page(),
         "_generated/executions.svg": executions.picture(),
         "_generated/executions.md": executions.page(),
         "_generated/pieces.md": pieces.page(),
+        "_generated/removals.md": removals.page(),
         "_generated/rings.md": rings.page(),
         f"_generated/{rings.FILE}": rings.picture(rings.drawn()),
         "_generated/rooms.md": rooms.page(),

@@ -8,7 +8,7 @@ its children are for the caller of the library.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 _LISTED = " (`fp4ref fidelity --gaps` lists what is not modelled)"
@@ -100,6 +100,15 @@ class HardwareFault(Fp4refError):
                 parts.append(f"  {label}: {text}")
         return "\n".join(parts)
 
+    def to_dict(self) -> dict[str, Any]:
+        """JSON values of the whole report."""
+        said = ("what", "who", "where", "rule", "remedy")
+        return {
+            "type": type(self).__name__,
+            **{name: getattr(self, name) for name in said},
+            "races": [race.to_dict() for race in self.races],
+        }
+
 
 class NotModelled(HardwareFault):
     """The instruction or option exists, but this machine does not model it.
@@ -117,6 +126,10 @@ class NotModelled(HardwareFault):
 
     def __str__(self) -> str:
         return f"{super().__str__()}\n  gap: {self.gap}{_LISTED}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON values of the whole report."""
+        return super().to_dict() | {"gap": self.gap}
 
 
 class MisalignedAddress(HardwareFault):
@@ -211,6 +224,10 @@ class DeadlockRoot:
         by = f"\n    signalled by {self.by}{place}" if self.by else ""
         return f"  root: {self.where}: {self.what}{by}\n    {self.remedy}"
 
+    def to_dict(self) -> dict[str, Any]:
+        """JSON values."""
+        return asdict(self)
+
 
 class DeadlockError(HardwareFault):
     """No warp can run and nothing is in flight.
@@ -239,3 +256,11 @@ class DeadlockError(HardwareFault):
                 f"    {waiter}\n      waits for {on}\n      released by {released_by}"
             )
         return "\n".join(lines)
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON values of the whole report."""
+        graph = {
+            "edges": [list(edge) for edge in self.edges],
+            "root": self.root.to_dict() if self.root else None,
+        }
+        return super().to_dict() | graph

@@ -24,6 +24,7 @@ FOLDER = Path(__file__).parent
 ARCH = "sm_90a"
 MODULES = (
     "tma",
+    "tensormap",
     "mbarrier",
     "cluster",
     "bulk_groups",

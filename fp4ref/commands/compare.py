@@ -23,15 +23,7 @@ def compare_command(
     with believing(a, b):
         comparison = compare(Trace.load(a), Trace.load(b))
     if as_json:
-        first = comparison.first_difference
-        print_json(
-            {
-                "ok": comparison.ok,
-                "compared": comparison.compared,
-                "counts": comparison.counts,
-                "first_difference": str(first) if first else None,
-            }
-        )
+        print_json(comparison.to_dict())
     else:
         print(comparison.report())
     raise typer.Exit(0 if comparison.ok else 1)

@@ -86,10 +86,10 @@ def _riddle(found: Fault, form: str, schedule: str, catch: Catch) -> None:
     fields = {
         "fault": found.name,
         "symptom": found.symptom,
-        "run": f"{_subject(found)}, {form}, schedule {schedule}",
+        "run": f"{found.subject_in_words}, {form}, schedule {schedule}",
     }
-    if found.field:
-        fields["seen in"] = ", ".join(found.field)
+    if found.reports:
+        fields["seen in"] = "\n".join(map(str, found.reports))
     _print(fields)
     print(f"\n{catch.report()}\n")
     _print({"look at": found.evidence})
@@ -112,15 +112,6 @@ def _answer(found: Fault, form: FormName) -> None:
             "reported": f"{caught.place}{sufferer}",
         }
     )
-
-
-def _subject(found: Fault) -> str:
-    """Say which kernel has the mistake."""
-    if found.subject != "gemm":
-        return f"program {found.subject}"
-    sizes = "x".join(map(str, found.shape))
-    asked = ", ".join(f"{key}={value}" for key, value in found.config.items())
-    return f"GEMM {sizes} with {asked}"
 
 
 def _print(fields: dict[str, Any]) -> None:

@@ -7,6 +7,7 @@ accumulator from a wrong one.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -15,9 +16,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fp4ref.cutlass.cudart import Copy, LaunchKernel, OnCopy
+from fp4ref.cutlass.cudart import Copy, Launch, LaunchKernel, OnCopy
 from fp4ref.cutlass.examples import (
     ExampleResult,
+    check_machine,
     find_example,
     prepare_example,
 )
@@ -32,7 +34,7 @@ from fp4ref.ptx import Program, launch, parse
 from fp4ref.ptx.text.parser import Module
 from fp4ref.tensors.block_format import NVFP4_VEC_SIZE
 from fp4ref.tensors.block_scaled import BlockScaled
-from fp4ref.trace import Dim3, Trace
+from fp4ref.trace import Trace
 
 
 @dataclass(frozen=True)
@@ -89,7 +91,7 @@ def execute_example(
     operands: tuple[BlockScaled, BlockScaled] | None = None,
     schedule: str | int | None = None,
     ordering: Ordering = "shipped",
-    sms: int = 2,
+    sms: int | None = None,
     trace: bool = True,
     progress: Progress | None = None,
 ) -> CutlassRun:
@@ -101,7 +103,8 @@ def execute_example(
         Put on the device in place of 72b's A, B and their scales. Its own check then
         fails, because the host computes with what it had.
     schedule, ordering, sms
-        As for `fp4ref.run`; without a schedule, the example's own.
+        As for `fp4ref.run`; without a schedule, the example's own;
+        without a number of SMs, 2 or as many as a cluster has CTAs.
 
     Raises
     ------
@@ -110,42 +113,62 @@ def execute_example(
     NotModelled
         It calls CUDA functions that the stand-in runtime lacks.
     """
-    if schedule is None:
-        schedule = find_example(name).schedule
+    example = find_example(name)
+    schedule = example.schedule if schedule is None else schedule
+    sms = max(2, example.cluster) if sms is None else sms
+    check_machine(name, sms)
     traced = TracedMachine(sms, schedule, ordering, trace)
     ready = prepare_example(name, m, n, k, progress)
     replacements = _replacements(name, operands)
     result = ready.run(
         traced.machine,
-        _launcher(_module(ready.built.ptx), traced),
+        _launcher(_module(ready.built.ptx), traced.record_anew),
         _replacer(replacements, m, n, k) if replacements else None,
     )
     found = traced.trace(_meta(name, m, n, k) | traced.meta())
     return CutlassRun(result, found, dict(traced.machine.advisories))
 
 
-def _launcher(module: Module, traced: TracedMachine) -> LaunchKernel:
-    """Return what executes a kernel of `module`; the last launch is recorded."""
+def execute_on(
+    machine: Machine,
+    name: str,
+    m: int,
+    n: int,
+    k: int,
+    progress: Progress | None = None,
+) -> ExampleResult:
+    """Build an example and execute its kernels' PTX on a machine without a recorder.
 
-    def run_kernel(
-        machine: Machine,
-        entry: str,
-        grid: Dim3,
-        block: Dim3,
-        cluster: Dim3,
-        smem_nbytes: int,
-        params: bytes,
-    ) -> list[str]:
-        program = Program.of(module, entry)
-        traced.record_anew()
+    What the order of accesses says is in ``machine.order.findings``.
+
+    Raises
+    ------
+    InputError
+        It cannot be built, or an argument cannot be used.
+    NotModelled
+        It calls CUDA functions that the stand-in runtime lacks.
+    """
+    check_machine(name, len(machine.sms))
+    ready = prepare_example(name, m, n, k, progress)
+    return ready.run(machine, _launcher(_module(ready.built.ptx), lambda: None))
+
+
+def _launcher(module: Module, begin: Callable[[], None]) -> LaunchKernel:
+    """Return what executes a kernel of `module`, after a call of `begin`."""
+
+    def run_kernel(machine: Machine, found: Launch) -> list[str]:
+        program = Program.of(module, found.name)
+        begin()
         return launch(
             machine,
             program,
-            grid,
-            block,
-            params,
-            cluster=cluster,
-            smem_nbytes=smem_nbytes,
+            found.grid,
+            found.block,
+            found.params,
+            cluster=found.cluster,
+            preferred=found.preferred,
+            nonportable=found.nonportable,
+            smem_nbytes=found.smem_nbytes,
         )
 
     return run_kernel

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -43,6 +44,19 @@ class Difference:
             lines.append(f"  {name}: {value}{at}")
         return "\n".join(lines)
 
+    def to_dict(self) -> dict[str, Any]:
+        """JSON values; a step is -1 and a source empty where there is no event."""
+        return {
+            "event": str(self.key),
+            "where": self.coordinates,
+            "values": list(self.values),
+            "steps": [event.step if event else -1 for event in self.events],
+            "sources": [
+                (event.source or event.kernel_source) if event else ""
+                for event in self.events
+            ],
+        }
+
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
@@ -71,6 +85,16 @@ class Comparison:
         if self.first_difference is None:
             return f"equal: {self.compared} hardware events, every byte ({by_tensor})"
         return f"different\n{self.first_difference}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON values."""
+        first = self.first_difference
+        return {
+            "ok": self.ok,
+            "compared": self.compared,
+            "counts": dict(self.counts),
+            "first_difference": first.to_dict() if first else None,
+        }
 
 
 def compare(a: Run | Trace, b: Run | Trace) -> Comparison:

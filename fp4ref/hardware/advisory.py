@@ -28,3 +28,7 @@ class Advisory(Enum):
     ODD_SCALE_COLUMN = "tcgen05.mma with scales at an odd TMEM column"
     """Reported to fail on a card with N = 32; with both orderings no fault here,
     because the PTX text does not forbid it."""
+
+
+SILENT = frozenset({Advisory.ODD_SCALE_COLUMN})
+"""What the text neither promises nor forbids: allowed with both orderings."""

@@ -32,17 +32,17 @@ class ClcFault(HardwareFault):
 class _Request:
     """One request: the first answer that lands takes a cluster, and all are equal."""
 
-    def __init__(self, machine: MachineState) -> None:
-        self.machine = machine
+    def __init__(self, machine: MachineState, shape: Dim3) -> None:
+        self.machine, self.shape = machine, shape
         self.answer: Bytes | None = None
         self.refused = False
 
     def decide(self) -> Bytes:
         """Return the 16 bytes of the answer."""
         if self.answer is None:
-            pending = self.machine.pending
-            self.refused = not pending
-            self.answer = encode_response(pending.popleft() if pending else None)
+            taken = self.machine.pending.cancel(self.shape)
+            self.refused = taken is None
+            self.answer = encode_response(taken)
             if not self.refused:
                 self.machine.count("clc.canceled")
         return self.answer
@@ -66,7 +66,7 @@ def try_cancel(warp: Warp, response: int, mbar: int, multicast: bool = False) ->
     """
     offset, bar_offset = _check(warp, response, mbar)
     receivers = warp.cta.cluster.ctas if multicast else [warp.cta]
-    request = _Request(warp.machine)
+    request = _Request(warp.machine, warp.cta.cluster.shape)
     operands = {"response": response, "mbar": mbar, "tx_bytes": RESPONSE_NBYTES}
     if len(receivers) > 1:
         operands["ctas"] = len(receivers)

@@ -62,8 +62,9 @@ def copy(
     access = warp.machine.order.issue(
         warp.actor, "cp.async", proxy=GENERIC, whole_warp=True
     )
-    access.reads(gmem, *reads)
-    access.writes(smem, *writes)
+    lanes = warp.actor.executing
+    access.reads(gmem, *reads, lanes=lanes)
+    access.writes(smem, *writes, lanes=lanes)
 
     def land() -> None:
         for where, (_, offset) in zip(reads, pieces, strict=True):

@@ -1,10 +1,8 @@
 """deadlock: which barrier broke the chain, and who should have signalled it.
 
-When no warp can run, most of them wait for others that wait too. The root is a barrier
-whose own books are wrong: bytes that nobody brings, an arrival that a warp left out, or
-one that only a warp could make which has ended. The books are the unit's record of who
-arrived in the last phases; what a barrier lacks is found by comparing its phase with
-an earlier one, or with that of another stage of its ring.
+When no warp can run, most wait for others that wait too. The root is a barrier whose
+own books are wrong: bytes that nobody brings, an arrival left out, or one of a warp
+that has ended. The books are who arrived in the last phases, as the unit recorded it.
 """
 
 from __future__ import annotations
@@ -110,7 +108,12 @@ class Inquest:
     def __init__(self, warps: Sequence[Warp], recorder: Recorder | None) -> None:
         self.warps = warps
         self.events = recorder.trace.events if recorder else []
-        waits = [(w, w.blocked) for w in warps if isinstance(w.blocked, MbarrierWait)]
+        waits = [
+            (warp, wait)
+            for warp in warps
+            for wait in getattr(warp.blocked, "waits", (warp.blocked,))
+            if isinstance(wait, MbarrierWait)
+        ]
         self.shortfalls = [
             Shortfall.at(warp, wait.warp.cta.mbarriers, wait.address, wait.since)
             for warp, wait in sorted(waits, key=lambda each: each[1].since)
@@ -131,6 +134,19 @@ class Inquest:
                 event = self.events[each.step]
                 return each.step, event.kernel_source or event.source
         return -1, ""
+
+    def has_passed(self, s: Shortfall) -> bool:
+        """Whether the waiter has passed this barrier before; untraced, it may have."""
+        if not self.events:
+            return True
+        agent, cta = s.waiter.agent, s.waiter.cta.ctaid
+        return any(
+            (event.agent, event.cta, event.operands.get("mbar"))
+            == (agent, cta, s.address)
+            and event.operation.startswith(("mbarrier.try_wait", "mbarrier.test_wait"))
+            and event.operands.get("done", True)
+            for event in self.events
+        )
 
     def to_come(self, s: Shortfall) -> list[Warp]:
         """Return the warps that wait elsewhere and may still arrive here."""
@@ -204,6 +220,21 @@ def _wrong_bytes(inquest: Inquest, s: Shortfall) -> DeadlockRoot | None:
     return _root(inquest, s, what, expects, remedy)
 
 
+def _only_expected(inquest: Inquest, s: Shortfall) -> DeadlockRoot | None:
+    """All bytes came, but who expected them did not arrive."""
+    if not s.state.pending or s.state.tx_count:
+        return None
+    arrived = {c.issuer for c in s.now if c.arrivals}
+    expects = [c for c in s.now if c.tx_bytes > 0 and c.issuer not in arrived]
+    if not expects:
+        return None
+    nbytes = sum(c.tx_bytes for c in expects)
+    what = f"its {nbytes:,} bytes have come, and {s.state.pending} of "
+    what += f"{s.state.expected} arrivals are missing: expect_tx is none"
+    remedy = "arrive too, with mbarrier.arrive.expect_tx"
+    return _root(inquest, s, what, expects, remedy)
+
+
 def _ended(inquest: Inquest, s: Shortfall) -> DeadlockRoot | None:
     """Who should arrive is gone."""
     if not s.state.pending or not (gone := inquest.ended(s)):
@@ -248,6 +279,28 @@ def _never_given_back(inquest: Inquest, s: Shortfall) -> DeadlockRoot | None:
             remedy = "release every stage that was waited for"
             return _root(inquest, s, what, mine, remedy)
     return None
+
+
+def _wrong_parity(inquest: Inquest, s: Shortfall) -> DeadlockRoot | None:
+    """A producer's first wait asks for the phase that is still open."""
+    stage = s.stage
+    if not stage or stage["side"] != "empty" or s.phases or s.now:
+        return None
+    if inquest.has_passed(s) or _was_used(s, stage["ring"]):
+        return None
+    what = f"the first wait of {s.waiter.who} asks for parity {s.state.phase}, and no "
+    what += "phase has completed; the ring is empty"
+    remedy = "start a producer with phase 1: on a fresh barrier parity 1 passes"
+    return _root(inquest, s, what, [], remedy)
+
+
+def _was_used(s: Shortfall, ring: str) -> bool:
+    """Whether anything was ever put into a ring."""
+    return any(
+        any(s.unit.books.get(address, ()))
+        for address, label in s.unit.smem.labels.items()
+        if label.startswith(f"{ring}.full[")
+    )
 
 
 def _never_committed(inquest: Inquest, s: Shortfall) -> DeadlockRoot | None:
@@ -330,7 +383,8 @@ def _first(inquest: Inquest, s: Shortfall) -> DeadlockRoot | None:
 
 _CAUSES: tuple[Callable[[Inquest, Shortfall], DeadlockRoot | None], ...] = (
     *(_at_a_peer, _wrong_bytes, _ended, _count_too_high, _never_given_back),
-    *(_never_committed, _skipped, _passed_by, _nobody, _first),
+    *(_only_expected, _wrong_parity, _never_committed, _skipped),
+    *(_passed_by, _nobody, _first),
 )
 """In the order in which they are believed."""
 

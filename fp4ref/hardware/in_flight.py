@@ -3,6 +3,10 @@
 Two operations in flight that touch the same bytes, one of them writing, are a conflict
 unless one is ordered after the other. `Range` bounds the bytes of a swizzled tile from
 outside, so a tile that shares its rows with another one counts as touching it.
+
+`fp4ref.hardware.order` finds such accesses in every schedule and by their exact bytes,
+but only where it watches. The conflict is kept: an untraced run has nothing else, and
+the order in which two landings write would decide what it computes.
 """
 
 from __future__ import annotations

@@ -8,13 +8,12 @@ operation in flight is a fault at issue, and at any other access.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Sequence
 from types import CodeType
 from typing import Literal
 
 from fp4ref.errors import InputError, ReadWhileInFlight
-from fp4ref.hardware.advisory import Advisory
+from fp4ref.hardware.advisory import SILENT, Advisory
 from fp4ref.hardware.byte_array import Memory
 from fp4ref.hardware.global_memory import GlobalMemory
 from fp4ref.hardware.in_flight import AsyncOp, closure, find_conflict
@@ -22,6 +21,7 @@ from fp4ref.hardware.order.engine import Order
 from fp4ref.hardware.order.unobserved import Unobserved
 from fp4ref.hardware.schedule import Eager, Schedule
 from fp4ref.hardware.source_line import caller, source_line
+from fp4ref.hardware.waiting_clusters import WaitingClusters
 from fp4ref.trace import Dim3, Range, Recorder
 
 Ordering = Literal["ptx", "shipped"]
@@ -44,7 +44,7 @@ class MachineState:
     cluster
         Extents of the last launch's clusters, in CTAs.
     pending
-        First CTAs of the clusters that have not been launched.
+        The clusters that have not been launched.
     cta_group, cta_group_user
         Of the launch's tcgen05 instructions, 0 before the first; and what that was.
     stats, advisories
@@ -75,7 +75,7 @@ class MachineState:
         self.memories: list[Memory] = []
         self.in_flight: list[AsyncOp] = []
         self.cluster: Dim3 = (1, 1, 1)
-        self.pending: deque[Dim3] = deque()
+        self.pending = WaitingClusters()
         self.dependents_launched = False
         self.cta_group = 0
         self.cta_group_user = ""
@@ -112,10 +112,17 @@ class MachineState:
         """Count one operation in `stats`."""
         self.stats[operation] = self.stats.get(operation, 0) + 1
 
-    def advise(self, advisory: Advisory) -> None:
-        """Count a use of what the PTX text does not promise, in `advisories`."""
-        text = advisory.value
-        self.advisories[text] = self.advisories.get(text, 0) + 1
+    def allows(self, advisory: Advisory, *, used: bool = True) -> bool:
+        """Return whether a kernel may rely on what the PTX text does not promise.
+
+        Where it may and does (`used`), the use is counted in `advisories`.
+        """
+        if self.ordering == "ptx" and advisory not in SILENT:
+            return False
+        if used:
+            text = advisory.value
+            self.advisories[text] = self.advisories.get(text, 0) + 1
+        return True
 
     def put_in_flight(self, op: AsyncOp) -> None:
         """Take an operation that was issued; the eager schedule lands it at once."""

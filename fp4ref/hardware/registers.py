@@ -42,9 +42,9 @@ class Registers:
             No ``tcgen05.wait::ld`` came between the load and this use.
         """
         machine = self._machine
-        if not self._waited and machine.ordering == "shipped" and self.op is not None:
-            machine.advise(Advisory.LOAD_WITHOUT_WAIT)
-            machine.land_now(self.op)
+        early = None if self._waited else self.op
+        if early is not None and machine.allows(Advisory.LOAD_WITHOUT_WAIT):
+            machine.land_now(early)
             self.facts["used"] = True
             self._waited = True
         if self._words is None or not self._waited:

@@ -3,6 +3,10 @@
 A CTA sees 232,448 bytes from shared address 0x400; the 1 KB below is reserved. In a
 cluster, bits 24 and up of an address hold the CTA's rank. Bytes written by the generic
 proxy are marked with their writer until it executes a fence.
+
+`fp4ref.hardware.order` finds a missing fence too, and in every schedule, but only where
+it watches. The marks hold in untraced runs as well, and stop a unit before it has taken
+the bytes: a report at the end of the launch would come after wrong numbers.
 """
 
 from __future__ import annotations
@@ -156,12 +160,15 @@ class SharedMemory(Memory):
             "barrier",
         )
 
-    def accept_barriers(self, where: Range) -> bool:
-        """Take a barrier for the missing proxy fence; True if any byte needed it."""
+    def is_behind_barrier(self, where: Range) -> bool:
+        """Whether a byte awaits a proxy fence, and its writer has reached a barrier."""
         writers = self.window(self.unfenced_by, where)
-        behind = writers & _BEHIND_BARRIER != 0
-        writers[behind] = 0
-        return bool(behind.any())
+        return bool((writers & _BEHIND_BARRIER != 0).any())
+
+    def accept_barriers(self, where: Range) -> None:
+        """Take a barrier for the missing proxy fence."""
+        writers = self.window(self.unfenced_by, where)
+        writers[writers & _BEHIND_BARRIER != 0] = 0
 
     def forget(self) -> None:
         """Start a new CTA: nothing is written, no label is known."""

@@ -63,9 +63,12 @@ def ld(warp: Warp, address: int, nbytes: int) -> Bytes:
 
 
 def fence_proxy_async(warp: Warp, space: str = "shared::cta") -> None:
-    """Order this warp's st.shared before later async use: ``fence.proxy.async``.
+    """Order st.shared before later async use: ``fence.proxy.async``.
 
-    One for ``"global"`` memory leaves shared memory open; ``"generic"`` is all.
+    It covers what is ordered before it, of this warp and of others: its effect composes
+    with other synchronisation [PTX: membar, fence]. Whether that is so, only the order
+    of accesses knows; an untraced run believes it. One for ``"global"`` memory leaves
+    shared memory open; ``"generic"`` is all.
     """
     order = warp.machine.order
     if space == "global":
@@ -75,17 +78,17 @@ def fence_proxy_async(warp: Warp, space: str = "shared::cta") -> None:
     spaces = {"generic": None, "shared::cluster": tuple(peers)}
     own = (warp.smem.space,)
     order.fence_proxy_async(warp.actor, spaces.get(space, own))
-    for memory, where in warp.unfenced:
-        memory.fence(where, _mark(warp))
-    warp.unfenced.clear()
+    for each in (each for cta in warp.cta.cluster.ctas for each in cta.warps):
+        for memory, where in each.unfenced:
+            memory.fence(where, _mark(each))
+        each.unfenced.clear()
     warp.record("fence.proxy.async.shared::cta", {})
 
 
 def reach_barrier(warp: Warp) -> None:
     """Note that this warp's unfenced st.shared come before a CTA barrier."""
-    if warp.machine.ordering == "shipped":
-        for memory, where in warp.unfenced:
-            memory.reach_barrier(where, _mark(warp))
+    for memory, where in warp.unfenced:
+        memory.reach_barrier(where, _mark(warp))
 
 
 _DESCRIPTOR_SWIZZLE = {mode.descriptor_code: mode for mode in SwizzleMode}
@@ -203,6 +206,21 @@ class SmemDescriptor:
         )
         return offsets + (self.start - period)
 
+    def mn_major_offsets(self, k: int, row_nbytes: int) -> NDArray[np.int64]:
+        """Shared address of every byte of an MN-major tile, shape (k, row_nbytes).
+
+        A row is one k: elements that lie together along M or N. Eight rows are a
+        group. With a swizzle the stride goes from group to group and the leading
+        dimension from one span of a row to the next; without one they change places,
+        and a span is 16 bytes. Source: as `offsets`; CuTe ``make_umma_desc``.
+        """
+        period = self.start & (_PERIOD - 1)
+        group, span = self.stride_nbytes, self.leading_nbytes
+        if self.swizzle is SwizzleMode.NONE:
+            group, span = span, group
+        offsets = _mn_major_offsets(self.swizzle, period, span, group, k, row_nbytes)
+        return offsets + (self.start - period)
+
 
 _PERIOD = 1024
 """The longest swizzle pattern; addresses that differ by it are permuted alike."""
@@ -226,4 +244,21 @@ def _tile_offsets(
         pitch = swizzle.span
         inner = byte
     linear = start + row // 8 * stride_nbytes + row % 8 * pitch + inner
+    return np.asarray(swizzle.swizzle(linear), np.int64)
+
+
+@lru_cache(maxsize=256)
+def _mn_major_offsets(
+    swizzle: SwizzleMode,
+    start: int,
+    span_nbytes: int,
+    group_nbytes: int,
+    k: int,
+    row_nbytes: int,
+) -> NDArray[np.int64]:
+    row = np.arange(k)[:, None]
+    byte = np.arange(row_nbytes)[None, :]
+    span = swizzle.span
+    inner = byte // span * span_nbytes + byte % span
+    linear = start + row // 8 * group_nbytes + row % 8 * span + inner
     return np.asarray(swizzle.swizzle(linear), np.int64)

@@ -2,14 +2,11 @@
 
 `TensorMap` holds the arguments of ``cuTensorMapEncodeTiled`` and refuses what the
 driver refuses, by rule. `to_bytes` and `from_bytes` use the layout of the officially
-opaque object as the driver writes it: measured for thousands of maps on an H200 (driver
-580.159); the codes of the 4-bit and 6-bit types, which that card refuses, are those of
-ptxas's lowering of ``tensormap.replace``. The emulator only uses the decoded fields.
+opaque object (`tensor_map_bits`). The emulator only uses the decoded fields.
 """
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
@@ -17,6 +14,7 @@ from itertools import chain
 from math import prod
 
 from fp4ref.errors import TensorMapError
+from fp4ref.hardware import tensor_map_bits as bits
 from fp4ref.layout import SwizzleMode
 
 
@@ -39,7 +37,9 @@ class DataType(IntEnum):
     U4_ALIGN8B = 13
     """Sixteen 4-bit elements in 8 bytes: dense E2M1."""
     U4_ALIGN16B = 14
+    """Sixteen 4-bit elements in 8 bytes, and 8 of padding in shared memory."""
     U6_ALIGN16B = 15
+    """Sixteen 6-bit elements in 12 bytes, and 4 of padding in shared memory."""
 
     @property
     def bits(self) -> int:
@@ -68,16 +68,17 @@ _BITS = dict(
 _ELEMENT_CODE = dict(
     zip(DataType, (0, 1, 2, 3, 4, 5, 6, 7, 9, 10, 8, 7, 8, 11, 12, 13), strict=True)
 )
-"""Bits 7-10 of word 2; TF32 shares the float codes and sets bit 16."""
+"""In the map; TF32 shares the float codes and has a bit of its own."""
 
+_TF32 = (DataType.TFLOAT32, DataType.TFLOAT32_FTZ)
 _SWIZZLE_INFO = (0x10, 0x100, 0x200, 0x400)
 _L2_PROMOTIONS = 4
-NBYTES = 128
+NBYTES = bits.NBYTES
 MAX_EXTENT = 1 << 32
 MAX_BOX = 256
 MAX_BOX_NBYTES = 228 << 10
 """All of an SM's shared memory, more than a CTA can have."""
-MAX_RANK = 5
+MAX_RANK = bits.MAX_RANK
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,9 +131,17 @@ class TensorMap:
         return self.box[0] * self.data_type.bits // 8
 
     @property
-    def box_nbytes(self) -> int:
-        """Bytes that one load credits to its mbarrier: the full box, always."""
+    def box_smem_nbytes(self) -> int:
+        """Bytes of shared memory that the box covers, padding included."""
         return self.box_row_nbytes * prod(self.box[1:])
+
+    @property
+    def box_nbytes(self) -> int:
+        """Bytes that one load credits to its mbarrier: the full box, always.
+
+        Padding does not count: it is appended, and what counts is the data copied.
+        """
+        return prod(self.box) * self.data_type.bits // 8
 
     @property
     def strided_box_nbytes(self) -> int:
@@ -142,34 +151,29 @@ class TensorMap:
 
     def to_bytes(self) -> bytes:
         """Return the 128 bytes of the CUtensorMap."""
-        w = [0] * 32
-        w[0], w[1] = self.address & 0xFFFFFFFF, self.address >> 32
-        tf32 = self.data_type in (DataType.TFLOAT32, DataType.TFLOAT32_FTZ)
-        w[2] = (
-            (self.rank - 1) << 4
-            | _ELEMENT_CODE[self.data_type] << 7
-            | self.interleave << 11
-            | self.swizzle << 13
-            | self.oob_nan << 15
-            | tf32 << 16
-            | self.l2_promotion << 17
-        )
-        for i, stride in enumerate(self.strides):
-            w[3 + i] = (stride >> 4) & 0xFFFFFFFF
-            w[7] |= (stride >> 36) << (4 * i)
+        w = [0] * bits.WORDS
+        bits.ADDRESS.put(w, self.address)
+        bits.RANK.put(w, self.rank - 1)
+        bits.ELEMENT.put(w, _ELEMENT_CODE[self.data_type])
+        bits.TF32.put(w, self.data_type in _TF32)
+        bits.INTERLEAVE.put(w, self.interleave)
+        bits.SWIZZLE.put(w, self.swizzle)
+        bits.FILL.put(w, self.oob_nan)
+        bits.L2_PROMOTION.put(w, self.l2_promotion)
+        for field, stride in zip(bits.STRIDES, self.strides, strict=False):
+            field.put(w, stride >> 4)
         for i, dim in enumerate(self.dims):
-            w[8 + i] = dim - 1
-            w[13] |= (self.element_strides[i] - 1) << (3 * i)
-        w[13] |= (self.box[0] - 1) << 24
-        for i, extent in enumerate(self.box[1:]):
-            w[14] |= (extent - 1) << (8 * i)
-        w[16] = 0 if self.data_type.bits < 8 else self.strided_box_nbytes
-        w[18] = _SWIZZLE_INFO[self.swizzle]
-        return struct.pack("<32I", *w)
+            bits.DIMS[i].put(w, dim - 1)
+            bits.BOX[i].put(w, self.box[i] - 1)
+            bits.ELEMENT_STRIDES[i].put(w, self.element_strides[i] - 1)
+        tile_nbytes = 0 if self.data_type.bits < 8 else self.strided_box_nbytes
+        bits.TILE_NBYTES.put(w, tile_nbytes)
+        bits.SWIZZLE_INFO.put(w, _SWIZZLE_INFO[self.swizzle])
+        return bits.packed(w)
 
     @classmethod
     def from_bytes(cls, data: bytes) -> TensorMap:
-        """Decode 128 bytes that the driver or `to_bytes` made.
+        """Decode 128 bytes that the driver, `to_bytes` or a kernel made.
 
         Raises
         ------
@@ -179,38 +183,33 @@ class TensorMap:
         """
         if len(data) != NBYTES:
             raise TensorMapError(f"a tensor map has {NBYTES} bytes, not {len(data)}")
-        w = struct.unpack("<32I", data)
-        rank = ((w[2] >> 4) & 7) + 1
-        code, tf32 = (w[2] >> 7) & 15, bool(w[2] >> 16 & 1)
+        w = bits.unpacked(data)
+        rank = bits.RANK.get(w) + 1
+        code, tf32 = bits.ELEMENT.get(w), bool(bits.TF32.get(w))
         types = [
-            t
-            for t, c in _ELEMENT_CODE.items()
-            if c == code and tf32 == (t in (DataType.TFLOAT32, DataType.TFLOAT32_FTZ))
+            t for t, c in _ELEMENT_CODE.items() if c == code and tf32 == (t in _TF32)
         ]
         if not types or rank > MAX_RANK:
             raise TensorMapError(
                 f"word 2 is {w[2]:#010x}: element code {code}, rank {rank}; this is no "
                 "tensor map"
             )
-        if w[2] & 1 or w[2] >> 19 & 3:
+        if bits.IM2COL.get(w) or bits.ATOMICITY.get(w):
             raise TensorMapError(
                 f"word 2 is {w[2]:#010x}: an im2col map, or a swizzle atom other than "
                 "16 bytes; this machine has tiled maps with 16-byte atoms"
             )
-        extents = [(w[13] >> 24) & 0xFF, *((w[14] >> 8 * i) & 0xFF for i in range(4))]
         return cls(
             types[0],
-            w[0] | w[1] << 32,
-            tuple(w[8 + i] + 1 for i in range(rank)),
-            tuple(
-                (w[3 + i] | ((w[7] >> 4 * i) & 15) << 32) << 4 for i in range(rank - 1)
-            ),
-            tuple(e + 1 for e in extents[:rank]),
-            tuple(((w[13] >> 3 * i) & 7) + 1 for i in range(rank)),
-            (w[2] >> 11) & 3,
-            SwizzleMode((w[2] >> 13) & 3),
-            (w[2] >> 17) & 3,
-            bool(w[2] >> 15 & 1),
+            bits.ADDRESS.get(w),
+            tuple(field.get(w) + 1 for field in bits.DIMS[:rank]),
+            tuple(field.get(w) << 4 for field in bits.STRIDES[: rank - 1]),
+            tuple(field.get(w) + 1 for field in bits.BOX[:rank]),
+            tuple(field.get(w) + 1 for field in bits.ELEMENT_STRIDES[:rank]),
+            bits.INTERLEAVE.get(w),
+            SwizzleMode(bits.SWIZZLE.get(w)),
+            bits.L2_PROMOTION.get(w),
+            bool(bits.FILL.get(w)),
         )
 
 
@@ -300,6 +299,10 @@ def _type_rules(m: TensorMap) -> Iterator[_Rule]:
         not dtype.is_padded or (dim % 128 == 0 and box == 128),
         f"{dtype.name} needs dimension 0 a multiple of 128 and a box row of 128 "
         f"elements, not {dim} and {box}",
+    )
+    yield (
+        dtype is not DataType.U6_ALIGN16B or m.interleave == 0,
+        f"U6_ALIGN16B has no interleaved layout, not {m.interleave}",
     )
     yield (
         m.strided_box_nbytes <= MAX_BOX_NBYTES,

@@ -9,7 +9,18 @@ A notebook imports this and the package, and defines nothing of the model::
 
 from fp4ref.lessons.errata import ask
 from fp4ref.lessons.first_cell import start
+from fp4ref.lessons.riddle_run import riddle
 from fp4ref.lessons.show import beside, cuda, frame, source
 from fp4ref.lessons.verdict import check, hint
 
-__all__ = ["ask", "beside", "check", "cuda", "frame", "hint", "source", "start"]
+__all__ = [
+    "ask",
+    "beside",
+    "check",
+    "cuda",
+    "frame",
+    "hint",
+    "riddle",
+    "source",
+    "start",
+]

@@ -35,7 +35,8 @@ def student_command(
 ) -> None:
     """Write the notebooks without their solutions."""
     made = student_edition(notebooks, folder, force=force)
-    print(f"{len(made)} notebooks without solutions in {folder}")
+    count = sum(path.suffix == ".ipynb" for path in made)
+    print(f"{count} notebooks without solutions in {folder}")
 
 
 @app.command("grade")

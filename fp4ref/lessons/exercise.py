@@ -109,10 +109,11 @@ def find(id: str) -> Exercise:
     InputError
         There is none; the message names near ids.
     """
-    load(str(id).partition(".")[0])
+    lesson = str(id).partition(".")[0]
+    load(lesson)
     found = _REGISTRY.get(str(id))
     if found is None:
-        known = list(every())
+        known = list(of_lesson(lesson)) or list(every())
         near = difflib.get_close_matches(str(id), known, n=3, cutoff=0.4)
         other = f"near it: {', '.join(near)}" if near else "ids look like 03.1"
         raise InputError(f"There is no exercise {id!r}; {other}.")

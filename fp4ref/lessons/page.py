@@ -81,7 +81,8 @@ def code(caption: str, text: str, language: str) -> str:
     pre += "overflow-x:auto;padding:0.6em 0.8em;margin:0;white-space:pre"
     return (
         '<figure style="margin:0.3em 0;min-width:0">'
-        f'<figcaption style="font-size:0.85em"><code>{name}</code></figcaption>'
+        '<figcaption style="font-size:0.85em;text-align:left">'
+        f"<code>{name}</code></figcaption>"
         f'<pre role="region" aria-label="{name}" tabindex="0" style="{pre}">'
         f"{highlight(text, language)}</pre></figure>"
     )
@@ -97,9 +98,10 @@ def columns(*parts: str) -> str:
 def table(caption: str, rows: dict[str, str]) -> str:
     """Return HTML of a small table, a heading at the left of each row."""
     cell = "text-align:left;vertical-align:top;padding:0.2em 0.8em 0.2em 0"
+    text_cell = f"{cell};overflow-wrap:anywhere"
     body = "".join(
         f'<tr><th scope="row" style="{cell}">{inline(name)}</th>'
-        f'<td style="{cell}">{inline(text)}</td></tr>'
+        f'<td style="{text_cell}">{inline(text)}</td></tr>'
         for name, text in rows.items()
     )
     bold = "text-align:left;font-weight:bold"

@@ -1,25 +1,27 @@
 """executor: run the warps of a compiled kernel on the machine.
 
 A warp executes one instruction at a time for all its active lanes. When a branch splits
-them, each side runs in turn until both meet at the immediate post-dominator. A warp
-suspends where the hardware would block it, and in a loop that nothing but another warp
-can end; the machine's schedule does the rest.
+them, each side runs in turn until both meet at the immediate post-dominator, and lets
+the other one go on where it blocks (`fp4ref.ptx.run.divergence`). A warp suspends
+where the hardware would block it, and in a loop that nothing but another warp can end;
+the machine's schedule does the rest.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Generator, Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 import fp4ref.ptx.instructions  # noqa: F401  registers them
+from fp4ref.hardware.grid import check_pairs
 from fp4ref.hardware.machine import Machine
-from fp4ref.hardware.sm import Body, Cta, Role, Warp
+from fp4ref.hardware.sm import Blocked, Body, Cta, Role, Warp
 from fp4ref.ptx.instructions.tcgen05 import settle
+from fp4ref.ptx.run.divergence import Held, Path, all_waits, promote
 from fp4ref.ptx.run.loader import load
-from fp4ref.ptx.run.registry import Step, translate
+from fp4ref.ptx.run.registry import Step, Wait, translate
 from fp4ref.ptx.run.state import (
     LANES,
     LaunchContext,
@@ -32,16 +34,6 @@ from fp4ref.ptx.text.program import Program
 from fp4ref.trace import Dim3
 
 
-@dataclass(slots=True, eq=False)
-class _Path:
-    """Lanes that run from `pc` until `meet`, where they join the path `into`."""
-
-    pc: int
-    mask: int
-    meet: int
-    into: _Path | None
-
-
 def launch(
     machine: Machine,
     program: Program,
@@ -50,6 +42,8 @@ def launch(
     params: bytes,
     *,
     cluster: Dim3 = (1, 1, 1),
+    preferred: Dim3 | None = None,
+    nonportable: bool = False,
     smem_nbytes: int = 0,
     only: Iterable[Dim3] | None = None,
 ) -> list[str]:
@@ -59,6 +53,8 @@ def launch(
     ----------
     params
         The kernel's parameter block, laid out as the entry declares.
+    cluster, preferred, nonportable
+        As of `fp4ref.hardware.machine.Machine.launch`.
     smem_nbytes
         Dynamic shared memory.
 
@@ -73,11 +69,14 @@ def launch(
         Some instruction is not modelled: all of them are listed, nothing has run.
     InputError
         Parameters or block do not fit the entry.
+    LaunchFault
+        The kernel has instructions for CTA pairs, and a cluster has an odd CTA.
     HardwareFault
         The kernel did something wrong.
     """
     context = load(machine, program, params, block, smem_nbytes)
     steps = translate(context)
+    _check_pairs(program, cluster)
     threads = block[0] * block[1] * block[2]
 
     def kernel(cta: Cta) -> Sequence[Role]:
@@ -86,8 +85,23 @@ def launch(
     total = context.static_nbytes + context.dynamic_nbytes
     # Around all warps: inside one it would leak into the others at every yield.
     with np.errstate(all="ignore"):
-        machine.launch(kernel, grid, cluster=cluster, smem_nbytes=total, only=only)
+        machine.launch(
+            kernel,
+            grid,
+            cluster=cluster,
+            preferred=preferred,
+            nonportable=nonportable,
+            smem_nbytes=total,
+            only=only,
+        )
     return context.output
+
+
+def _check_pairs(program: Program, cluster: Dim3) -> None:
+    """Raise `LaunchFault` for instructions of CTA pairs in clusters of odd size."""
+    for each in program.instructions:
+        if ".cta_group::2" in each.opcode:
+            check_pairs(cluster, each.opcode, f"PTX line {each.line}")
 
 
 def _role(context: LaunchContext, steps: Sequence[Step], threads: int) -> Role:
@@ -100,14 +114,18 @@ def _role(context: LaunchContext, steps: Sequence[Step], threads: int) -> Role:
 
 def _run(state: WarpState, steps: Sequence[Step]) -> Body:
     """Execute until every lane has exited."""
-    program, context = state.context.program, state.context
+    context = state.context
     end = len(steps)
-    paths = [_Path(0, state.live, end, None)]
+    paths = [Path(0, state.live, end, None)]
     loops = _Loops(state)
-    machine = state.warp.machine
-    recording = machine.recorder is not None or machine.order.watches
     while paths:
         path = paths[-1]
+        if path.held is not None:
+            if path.held.ready():
+                _resume(state, path, path.held)
+            elif not promote(paths):
+                yield all_waits(paths)
+            continue
         pc = path.pc
         if path.mask == 0 or pc == path.meet or pc >= end:
             paths.pop()
@@ -115,21 +133,11 @@ def _run(state: WarpState, steps: Sequence[Step]) -> Body:
                 path.into.mask |= path.mask
             continue
         step = steps[pc]
-        state.pc, state.line = pc, step.line
-        if recording:
-            state.warp.kernel_source = program.source(pc) or f"PTX:{step.line}"
+        _locate(state, pc, step)
         _activate(state, step, path.mask)
         if step.flow:
-            if step.flow == "bra":
-                going_back, active = state.mask and step.target <= pc, path.mask
-                _branch(state, step, path, paths)
-                if going_back and loops.turn(active):
-                    yield from loops.wait()
-            else:
-                path.mask &= ~state.mask
-                state.live &= ~state.mask
-                state.warp.actor.lanes = state.live
-                path.pc = pc + 1
+            if _flow(state, step, path, paths, loops):
+                yield from _blocks(state, paths, loops.wait(), None)
             continue
         path.pc = pc + 1
         if not state.mask:
@@ -141,14 +149,59 @@ def _run(state: WarpState, steps: Sequence[Step]) -> Body:
         if step.effect:
             context.changes += 1
             loops.reset()
-        if step.blocks:
-            result = step.act(state)
-            if result is not None:
-                yield from result
-        else:
-            step.act(state)
+        result = step.act(state)
+        if step.blocks and result is not None:
+            done = yield from _blocks(state, paths, result, step)
+            if not done:
+                continue
         if step.defines:
             _define(state, step)
+
+
+def _locate(state: WarpState, pc: int, step: Step) -> None:
+    """Say where the warp is."""
+    state.pc, state.line = pc, step.line
+    machine = state.warp.machine
+    if machine.recorder is not None or machine.order.watches:
+        source = state.context.program.source(pc)
+        state.warp.kernel_source = source or f"PTX:{step.line}"
+
+
+def _blocks(
+    state: WarpState, paths: list[Path], body: Wait, step: Step | None
+) -> Generator[Blocked, None, bool]:
+    """Execute what may block, of the whole warp or of one path; True at its end."""
+    if len(paths) == 1:
+        yield from body
+        return True
+    held = Held(body, step, state)
+    if held.advance():
+        return True
+    paths[-1].held = held
+    return False
+
+
+def _resume(state: WarpState, path: Path, held: Held) -> None:
+    """Let a path go on in what it was blocked in."""
+    if held.resume():
+        path.held = None
+        if held.step is not None and held.step.defines:
+            _define(state, held.step)
+
+
+def _flow(
+    state: WarpState, step: Step, path: Path, paths: list[Path], loops: _Loops
+) -> bool:
+    """Branch or exit; True if the warp goes round a loop that should wait."""
+    if step.flow != "bra":
+        path.mask &= ~state.mask
+        state.live &= ~state.mask
+        state.warp.actor.lanes = state.live
+        path.pc += 1
+        return False
+    going_back, active = state.mask and step.target <= path.pc, path.mask
+    _branch(state, step, path, paths)
+    return bool(going_back) and loops.turn(active)
 
 
 def _activate(state: WarpState, step: Step, path_mask: int) -> None:
@@ -165,7 +218,7 @@ def _activate(state: WarpState, step: Step, path_mask: int) -> None:
         state.warp.actor.active = mask
 
 
-def _branch(state: WarpState, step: Step, path: _Path, paths: list[_Path]) -> None:
+def _branch(state: WarpState, step: Step, path: Path, paths: list[Path]) -> None:
     """Go on, jump, or split the path.
 
     Raises
@@ -189,8 +242,8 @@ def _branch(state: WarpState, step: Step, path: _Path, paths: list[_Path]) -> No
     else:
         fall_through = path.pc + 1
         path.mask, path.pc = 0, step.meet
-        paths.append(_Path(fall_through, here & ~taken, step.meet, path))
-        paths.append(_Path(step.target, taken, step.meet, path))
+        paths.append(Path(fall_through, here & ~taken, step.meet, path))
+        paths.append(Path(step.target, taken, step.meet, path))
 
 
 def _define(state: WarpState, step: Step) -> None:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import asdict
 
 from fp4ref.arguments import require_instance
-from fp4ref.errors import DeadlockError, HardwareFault
+from fp4ref.errors import HardwareFault
 from fp4ref.trace import Trace
 from fp4ref.viz.packet import Header, trace_packet
 from fp4ref.viz.player import Player
@@ -30,19 +29,9 @@ def fault(error: HardwareFault) -> Player:
         sms = {e.sm for e in trace}
         header, payload = trace_packet(trace, sms=[min(sms)])
         steps = len(trace)
-    edges = error.edges if isinstance(error, DeadlockError) else []
-    header |= {
-        "title": "",
-        "fault": {
-            "type": type(error).__name__,
-            **{
-                k: getattr(error, k) for k in ("what", "who", "where", "rule", "remedy")
-            },
-            "edges": [list(edge) for edge in edges],
-            "root": _root(error),
-            "tmem": _tmem_place(error),
-        },
-    }
+    words = {"edges": [], "root": None} | error.to_dict() | {"tmem": _tmem_place(error)}
+    del words["races"]  # in the text of the report; the picture has no place for them
+    header |= {"title": "", "fault": words}
     return Player(
         header,
         payload,
@@ -52,12 +41,6 @@ def fault(error: HardwareFault) -> Player:
         views=available(header),
         text=lambda _, __: str(error),
     )
-
-
-def _root(error: HardwareFault) -> Header | None:
-    """Give the barrier at which a deadlock began."""
-    root = error.root if isinstance(error, DeadlockError) else None
-    return asdict(root) if root else None
 
 
 def _tmem_place(error: HardwareFault) -> Header | None:

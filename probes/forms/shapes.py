@@ -129,6 +129,10 @@ def _logic(opcode: str, groups: Groups) -> Iterator[Shape]:
         yield Shape(call(opcode, 3, last), ("b32",) * 3, (32,), suffix=f"{table:#x}")
 
 
+def _bit_find(opcode: str, groups: Groups) -> Iterator[Shape]:
+    yield Shape(call(opcode, 1), (f"b{bits_of(groups['kind'])}",), (32,))
+
+
 def _count_bits(opcode: str, groups: Groups) -> Iterator[Shape]:
     out = bits_of(groups["kind"]) if groups["name"] == "brev" else 32
     yield Shape(call(opcode, 1), (groups["kind"],), (out,))
@@ -264,6 +268,7 @@ SHAPES: dict[str, Shapes] = {
     "integer.permute": _permute,
     "integer.three_input_logic": _logic,
     "integer.count_bits": _count_bits,
+    "integer.bit_find": _bit_find,
     "conversion.integer_to_integer": _convert,
     "conversion.integer_to_float": _convert,
     "conversion.float_to_integer": _to_integer,

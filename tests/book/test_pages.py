@@ -15,7 +15,10 @@ WIDE = {"width": 1280, "height": 900}
 NARROW = {"width": 390, "height": 844}
 THEMES = ("light", "dark")
 
-AXE_PAGES = ("frames", "notebooks/04_mbarriers_and_pipelines", "glossary")
+AXE_PAGES = (
+    *("frames", "faults", "glossary"),
+    *("notebooks/04_mbarriers_and_pipelines", "notebooks/14_riddles"),
+)
 
 
 def address(site: Path, name: str) -> str:

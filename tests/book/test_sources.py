@@ -7,6 +7,7 @@ import subprocess
 import tomllib
 from pathlib import Path
 
+import fault_page
 import frame_page
 import glossary
 import notebook_pages
@@ -14,6 +15,8 @@ import pytest
 import table_of_contents
 import wording
 
+from fp4ref.evidence.faults import GALLERY
+from fp4ref.evidence.faults.riddles import RIDDLES
 from fp4ref.evidence.fidelity import RULES
 from fp4ref.frames import FRAMES
 from fp4ref.gaps import GAPS
@@ -81,6 +84,38 @@ def test_tables_have_every_row_of_the_package() -> None:
     for id, frame in FRAMES.items():
         assert f"({wording.frame_anchor(id)})=" in index
         assert wording.plain(frame.claim) in index
+
+
+def test_the_gallery_has_every_mistake_once_and_by_kind() -> None:
+    page = fault_page.page()
+    anchors = re.findall(r"^\((fault-.*)\)=$", page, re.MULTILINE)
+    assert len(set(anchors)) == len(anchors)
+    assert set(re.findall(r"\]\(#(fault-[^)]*)\)", page)) == set(anchors)
+    used = {kind for each in GALLERY.values() for kind in each.kinds}
+    assert len(anchors) == len(GALLERY) + len(used)
+    entries = re.split(r"^\(fault-(.*)\)=\n### ", page, flags=re.MULTILINE)[1:]
+    found = dict(zip(entries[::2], entries[1::2], strict=True))
+    assert set(found) == set(GALLERY)
+    for name, each in GALLERY.items():
+        entry = found[name]
+        said = (each.title, each.symptom, each.evidence, each.cause, each.remedy)
+        said += tuple(report.what for report in each.reports)
+        assert all(wording.plain(text) in entry for text in said), name
+        assert f"`fp4ref faults {name} --answer`" in entry
+        for form in each.forms.values():
+            assert form.caught.what in entry.replace("\\", "")
+            assert form.change.line in entry
+        for report in each.reports:
+            for thread in report.threads:
+                repository, number = thread.split("#")
+                assert f"github.com/{repository}/issues/{number})" in entry
+    parts = re.split(r"^\(fault-kind-(\d+)\)=$", page, flags=re.MULTILINE)
+    listed = dict(zip(map(int, parts[1::2]), parts[2::2], strict=True))
+    for name, each in GALLERY.items():
+        of = {kind for kind, text in listed.items() if f"(#fault-{name})" in text}
+        assert of | {each.kinds[0]} == set(each.kinds), name
+    riddles = [name for name, entry in found.items() if "\nRiddle\n" in entry]
+    assert sorted(riddles) == sorted(riddle.fault.name for riddle in RIDDLES)
 
 
 @pytest.mark.parametrize(

@@ -38,6 +38,11 @@ def test_a_riddle_hides_its_answer() -> None:
         assert hidden not in result.stdout
 
 
+def test_a_mistake_that_was_reported_names_the_report() -> None:
+    assert "(NVIDIA/cutlass#2404)" in said("producer-parity").stdout
+    assert "seen in" not in said("expect-too-few").stdout
+
+
 def test_the_answer_has_cause_remedy_and_line() -> None:
     each, result = fault(NAME), said(NAME, "--answer")
     change = each.forms["emulator"].change

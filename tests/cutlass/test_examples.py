@@ -10,6 +10,7 @@ import pytest
 
 from fp4ref import BlockScaled, GemmConfig, run
 from fp4ref.cutlass import Copy, ExampleResult, run_example
+from fp4ref.cutlass.cudart import Launch
 from fp4ref.cutlass.entries import read_entries
 from fp4ref.cutlass.examples import find_example
 from fp4ref.cutlass.execute import execute_example
@@ -40,7 +41,7 @@ class OurKernel:
     def on_copy(self, copy: Copy, data: bytes) -> None:
         self.filled.append(copy)
 
-    def launch(self, machine: Machine, *args: object) -> None:
+    def launch(self, machine: Machine, launch: Launch) -> None:
         gmem = machine.gmem
         a, b, _, d, sfa, sfb, sfd, _ = (c.address for c in self.filled)
 
@@ -198,12 +199,14 @@ def test_the_example_refuses_a_shape_it_cannot_run(example_72b):
         ("81", 384, 199_680, 2048),
         ("tutorial-01", 128, 49_280, 120),
         ("tutorial-02", 128, 49_280, 648),
+        ("tutorial-03", 128, 49_280, 648),
     ],
 )
 def test_other_examples_reach_their_launch(
     tools, name, threads, smem_nbytes, params_nbytes
 ):
-    result = run_example(name, 128, 256, 128, launch=lambda *args: None)
+    shape = find_example(name).multiples if name == "tutorial-03" else (128, 256, 128)
+    result = run_example(name, *shape, launch=lambda *args: None)
     assert not result.passed
     assert result.fault is None
     launch = result.launches[-1]
@@ -216,6 +219,9 @@ OTHERS = {
     "81": [(128, 128, 256), (384, 256, 512)],
     "tutorial-01": [(128, 256, 64), (256, 512, 128)],
     "tutorial-02": [(128, 256, 64), (256, 512, 64), (256, 512, 192)],
+    "tutorial-03": [(512, 1024, 64)],
+    "tutorial-04": [(512, 1024, 64)],
+    "tutorial-05": [(512, 1024, 64)],
 }
 CASES = [
     (name, shape, schedule)
@@ -223,6 +229,8 @@ CASES = [
     for shape in shapes
     for schedule in ("eager", "late", 7)
     if (name, shape[2], schedule) != ("tutorial-02", 192, "eager")
+    and (name != "tutorial-03" or schedule == find_example(name).schedule)
+    and (name, schedule) != ("tutorial-05", "eager")
 ]
 
 NO_WAIT_LD = "tcgen05.ld result used without tcgen05.wait::ld"
@@ -235,12 +243,12 @@ def test_the_other_examples_pass_their_own_checks(tools, name, shape, schedule):
     found = execute_example(name, *shape, schedule=schedule, trace=False)
     assert found.result.passed, found.result.problems
     assert find_example(name).verdict in found.result.output
-    expected = {"81": set(), "tutorial-02": {NO_WAIT_LD}}
-    assert set(found.advisories) == expected.get(name, {NO_WAIT_LD, NO_FENCE})
+    expected = {"81": set(), "tutorial-01": {NO_WAIT_LD, NO_FENCE}}
+    assert set(found.advisories) == expected.get(name, {NO_WAIT_LD})
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("name", OTHERS)
+@pytest.mark.parametrize("name", ["81", "tutorial-01", "tutorial-02"])
 def test_the_other_examples_pass_under_their_own_schedule(tools, name):
     found = execute_example(name, 128, 256, 256, trace=False)
     assert found.result.passed, found.result.problems
@@ -328,7 +336,7 @@ def copies_the_first_scale_again(monkeypatch):
     [
         *(
             (name, rule)
-            for name in OTHERS
+            for name in ("81", "tutorial-01", "tutorial-02")
             for rule in (one_row_off, no_swizzle, no_input_d)
         ),
         ("81", copies_the_first_scale_again),
@@ -340,8 +348,13 @@ def test_one_wrong_rule_makes_another_example_fail(tools, name, rule, monkeypatc
     assert not found.result.passed
 
 
+def test_a_machine_too_small_for_its_clusters_is_refused():
+    with pytest.raises(InputError, match="tutorial-03 on 4 SMs; its clusters need 16"):
+        execute_example("tutorial-03", 512, 1024, 64, sms=4)
+
+
 def test_an_unknown_example_is_refused():
-    with pytest.raises(InputError, match="no CUTLASS example '99'; known: 72b, 81"):
+    with pytest.raises(InputError, match="no CUTLASS example '99'; known: 72a, 72b"):
         find_example("99")
 
 

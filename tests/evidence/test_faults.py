@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from typing import Any
 
 import pytest
@@ -22,6 +23,7 @@ from fp4ref.evidence.faults.change import Change
 from fp4ref.evidence.faults.gallery import GEMM
 from fp4ref.evidence.faults.kinds import KINDS
 from fp4ref.evidence.faults.place import EXIT
+from fp4ref.evidence.faults.reports import REPORTS
 from fp4ref.evidence.faults.riddles import RIDDLES, Riddle
 
 SEEDS = range(19)
@@ -69,6 +71,13 @@ def test_the_gallery_has_every_kind_that_the_machine_has() -> None:
     assert kinds <= set(KINDS)
     cases = {case for each in GALLERY.values() for case in each.field}
     assert cases >= {"B28", "B29", "B30", "B32", "B69", "B71", "B73", "B74", "B82"}
+
+
+def test_every_report_is_public_and_stands_for_a_row() -> None:
+    assert {case for each in GALLERY.values() for case in each.field} == set(REPORTS)
+    for report in REPORTS.values():
+        assert report.what.isascii()
+        assert all(re.fullmatch(r"[\w-]+/[\w-]+#\d+", t) for t in report.threads)
 
 
 @pytest.mark.parametrize("each", GALLERY.values(), ids=list(GALLERY))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import prod
 from random import Random
 
 import numpy as np
@@ -25,15 +26,16 @@ from fp4ref.evidence.protocol import (
 from fp4ref.evidence.protocol.counting import shows, witnesses
 from fp4ref.evidence.protocol.order import reference
 from fp4ref.evidence.protocol.projection import rings
+from fp4ref.gemm.plan import rules
 from fp4ref.trace import Trace
 
 
-def recorded(k: int, schedule: str | int = "eager") -> fp4ref.Run:
-    """One tile of two stages, all roles."""
+def recorded(k: int, schedule: str | int = "eager", stages: int = 2) -> fp4ref.Run:
+    """One tile of a few stages, all roles."""
     rng = np.random.default_rng(0)
     a = fp4ref.quantize(rng.standard_normal((128, k), np.float32))
     b = fp4ref.quantize(rng.standard_normal((64, k), np.float32))
-    config = fp4ref.GemmConfig.nvfp4(tile_n=64, stages=2)
+    config = fp4ref.GemmConfig.nvfp4(tile_n=64, stages=stages)
     return fp4ref.run(a, b, config=config, sms=1, schedule=schedule)
 
 
@@ -46,6 +48,18 @@ def one_tile() -> fp4ref.Run:
 @pytest.fixture(scope="module")
 def pipeline(one_tile: fp4ref.Run) -> Program:
     (program,) = programs(one_tile.trace)
+    return program
+
+
+@pytest.fixture(scope="module")
+def one_stage() -> Program:
+    """Two k-tiles through one stage, which the kernel refuses only as too slow."""
+    two = "the mainloop's ring has two stages"
+    with pytest.MonkeyPatch.context() as patch:
+        kept = [each for each in rules.RULES if each.name != two]
+        assert len(kept) == len(rules.RULES) - 1
+        patch.setattr(rules, "RULES", kept)
+        (program,) = programs(recorded(512, stages=1).trace)
     return program
 
 
@@ -165,6 +179,56 @@ def test_counts_of_the_recorded_rings_are_those_of_brute_force(ring: str) -> Non
     assert not tried.faulty
     assert (full.states, full.schedules) == (tried.states, tried.schedules)
     assert len(tried.kinds) == full.interleavings == search(program).interleavings
+
+
+RINGS = ["mainloop", "accumulator", "throttle", "bar 0", "bar 1", "bar 6"]
+LARGE_RINGS = ["clc", "other accesses"]
+
+
+@pytest.mark.parametrize(
+    "ring",
+    [*RINGS, *(pytest.param(each, marks=pytest.mark.soak) for each in LARGE_RINGS)],
+)
+def test_counts_of_one_recorded_stage_are_those_of_brute_force(
+    one_stage: Program, ring: str
+) -> None:
+    program = project(one_stage, ring)
+    tried, full = try_all(program), search(program, reduction=False)
+    assert not tried.faulty
+    assert (full.states, full.schedules) == (tried.states, tried.schedules)
+    assert len(tried.kinds) == full.interleavings == search(program).interleavings
+
+
+def test_the_whole_of_one_recorded_stage_is_its_rings_together(
+    one_stage: Program,
+) -> None:
+    """Brute force of each ring; nothing in one ring decides anything in another."""
+    assert set(rings(one_stage)) == {*RINGS, *LARGE_RINGS}
+    kinds = [len(try_all(project(one_stage, ring)).kinds) for ring in RINGS]
+    clc = search(project(one_stage, "clc")).interleavings
+    assert kinds == [128, 4, 1, 1, 1, 1]
+    whole = search(one_stage)
+    assert (whole.finding, whole.interleavings) == (None, prod(kinds) * clc)
+
+
+def test_each_fault_of_one_recorded_stage_makes_a_state_faulty(
+    one_stage: Program,
+) -> None:
+    """Brute force and search agree on each; what survives waits for nothing."""
+    program, planted, survivors = project(one_stage, "mainloop"), 0, set()
+    for name, (wanted, change) in FAULTS.items():
+        for number, step in enumerate(program.steps):
+            if not wanted(step):
+                continue
+            wrong = program.with_step(number, change(step, Random(number)))
+            faulty = bool(try_all(wrong).faulty)
+            assert (search(wrong).finding is not None) == faulty, (name, number)
+            planted += 1
+            if not faulty:
+                survivors.add(name)
+                assert name != "dropped wait" or why_redundant(program, number)
+    assert planted == 60
+    assert survivors <= {"dropped wait", "lost order"}
 
 
 def test_the_reduction_visits_few_states_and_loses_no_class() -> None:

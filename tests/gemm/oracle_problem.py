@@ -44,7 +44,10 @@ class Problem:
 
     def check(self, seed: int, **options: Any) -> None:
         """Run it and compare every bit."""
-        run = self.run(seed, **options)
+        self.compare(self.run(seed, **options))
+
+    def compare(self, run: fp4ref.Run) -> None:
+        """Compare every bit of a run."""
         assert run.written.all()
         assert_bits_equal(run.d, self.wanted.d)
         assert (run.sfd is None) == (self.wanted.sfd is None)

@@ -18,7 +18,7 @@ import fp4ref
 from fp4ref.cuda_kernel import kernel_code, on_sm
 from fp4ref.gemm import cleanup
 from fp4ref.hardware import mbarrier, named_barrier, smem, tcgen05, tma
-from fp4ref.hardware.order.race import RaceFault
+from fp4ref.hardware.order.race import Race, RaceFault
 from fp4ref.hardware.order.rules import Failure
 
 SCHEDULES: list[str | int] = ["eager", "late", 4]
@@ -139,6 +139,22 @@ LEFT_OUT: dict[str, tuple[Patch, Failure, str]] = {
 }
 
 
+def races_of(failure: Failure, *options: Any) -> list[Race]:
+    """Return the races of one class; for all but one the run ends in a fault.
+
+    Through which proxy a unit reaches an mbarrier, PTX leaves open up to 9.2.
+    """
+    if failure is Failure.INIT:
+        found = run(*options)
+        assert found.verdict == "review"
+        races = found.races
+    else:
+        with pytest.raises(fp4ref.errors.HardwareFault) as caught:
+            run(*options)
+        races = caught.value.races
+    return [race for race in races if race.failure is failure]
+
+
 @every
 @pytest.mark.parametrize("name", LEFT_OUT)
 def test_a_line_left_out_is_seen_in_the_emulator(
@@ -146,10 +162,8 @@ def test_a_line_left_out_is_seen_in_the_emulator(
 ) -> None:
     patch, failure, line = LEFT_OUT[name]
     patch(monkeypatch)
-    with pytest.raises(fp4ref.errors.HardwareFault) as caught:
-        run(schedule=schedule)
-    seen = [race for race in caught.value.races if race.failure is failure]
-    assert seen, caught.value
+    seen = races_of(failure, "emulator", schedule)
+    assert seen
     assert any(line in race.second.source for race in seen)
     assert all(race.first.source for race in seen)
 
@@ -231,8 +245,6 @@ def test_a_line_left_out_is_seen_in_compiled_code(
     code = kernel_code(config)
     other = replace(code, ptx=strip(code.ptx, instruction, file))
     monkeypatch.setattr(on_sm, "kernel_code", lambda config: other)
-    with pytest.raises(fp4ref.errors.HardwareFault) as caught:
-        run("ptx", schedule)
-    seen = [race for race in caught.value.races if race.failure is failure]
-    assert seen, caught.value
+    seen = races_of(failure, "ptx", schedule)
+    assert seen
     assert all(".cuh:" in race.second.source for race in seen)

@@ -20,7 +20,7 @@ import numpy as np
 
 from fp4ref.trace import Event, Range, Trace
 
-G, A, T = "generic", "async", "tensor"
+G, A, T, C = "generic", "async", "tensor", "committed"
 LOAD, STORE = "cp.async.bulk.tensor.2d.load", "cp.async.bulk.tensor.2d.store"
 ARRIVALS = ("mbarrier.arrive", "mbarrier.arrive.expect_tx")
 TMEM_COLUMN, TMEM_LANE = 4, 2048
@@ -45,13 +45,15 @@ class Graph:
     """What leads to what."""
 
     into: list[list[int]] = field(default_factory=list)
+    of_tmem: set[tuple[int, int]] = field(default_factory=set)
+    """Edges that order accesses of TMEM and of nothing else."""
 
     def node(self, *before: int) -> int:
         self.into.append(list(before))
         return len(self.into) - 1
 
-    def leads(self, source: int, target: int) -> bool:
-        """Search backwards from the target."""
+    def leads(self, source: int, target: int, tmem: bool = False) -> bool:
+        """Search backwards from the target, for an access of TMEM or of memory."""
         seen, stack = set(), [target]
         while stack:
             node = stack.pop()
@@ -59,7 +61,8 @@ class Graph:
                 return True
             if node not in seen and node >= source:
                 seen.add(node)
-                stack.extend(self.into[node])
+                before = self.into[node]
+                stack += [n for n in before if tmem or (n, node) not in self.of_tmem]
         return False
 
 
@@ -198,7 +201,9 @@ class Closure:
         if "before" in e.operation:
             self.move(thread, G, self.at(thread, T))
         else:
-            self.move(thread, T, self.at(thread, G))
+            known = self.at(thread, G)
+            self.move(thread, T, known)
+            self.graph.of_tmem.add((known, self.at(thread, T)))
 
     # -- mbarriers and named barriers -----------------------------------------------
 
@@ -232,7 +237,7 @@ class Closure:
                     self.move(thread, A, each[A])
         for other, phase, points in self.commits.get(thread, ()):
             if other == mbar and phase < self.flips.get(mbar, 0):
-                self.move(thread, T, *points)
+                self.move(thread, C, *points)
 
     def bar(self, e: Event, thread: Any) -> None:
         barrier, threads = e.operands["barrier"], e.operands["threads"]
@@ -280,13 +285,13 @@ class Closure:
                 self.move(thread, A, *done)
 
     def cp(self, e: Event, thread: Any) -> None:
-        asked = self.at(thread, A), self.at(thread, T)
+        asked = self.at(thread, A), self.at(thread, T), self.at(thread, C)
         smem, tmem = self.graph.node(), self.graph.node()
         for landing in self.landed(e):
             self.touch(e, thread, landing.reads, False, A, out=smem)
-            self.touch(e, thread, landing.writes, True, T, out=tmem)
+            self.touch(e, thread, landing.writes, True, T, C, out=tmem)
         self.queue.setdefault(thread, []).append(
-            {A: (smem, asked[0]), T: (tmem, asked[1])}
+            {A: (smem, asked[0]), T: (tmem, *asked[1:])}
         )
 
     def commit(self, e: Event, thread: Any) -> None:
@@ -331,7 +336,8 @@ class Closure:
     # -- the question -------------------------------------------------------------
 
     def ordered(self, first: Touch, second: Touch) -> bool:
-        return any(self.graph.leads(first.out, ask) for ask in second.asks)
+        tmem = first.space.startswith("tmem")
+        return any(self.graph.leads(first.out, ask, tmem) for ask in second.asks)
 
     def races(self) -> set[tuple[int, int]]:
         """Return every pair that nothing orders, by step.

@@ -64,7 +64,7 @@ def test_every_cta_of_a_cluster_learns_of_the_same_clusters(shape, schedule, ord
     work = []
     on = machine(schedule, sms=2 * size, ordering=ordering, trace=True)
     grid = (3 * shape[0], shape[1], 1)
-    launch(on, scheduler(work), grid=grid, cluster=shape)
+    launch(on, scheduler(work), grid=grid, cluster=shape, nonportable=True)
     assert on.stats["cta"] == 2 * size
     assert on.stats["clc.canceled"] == 1
     # 2 clusters ask until they are refused, one of them once more.

@@ -17,7 +17,7 @@ from fp4ref.cuda_kernel.build import ARCH, normalised, nvrtc_version
 from fp4ref.cuda_kernel.sources import MAIN, expand, kernel_root
 from fp4ref.device.compile import compile_cuda
 from fp4ref.errors import DeadlockError, DeadlockRoot
-from fp4ref.gemm import epilogue_warp, mma_warp, roles
+from fp4ref.gemm import epilogue_warp, mma_warp, pipeline, roles
 from fp4ref.gemm.plan import Plan, values
 from fp4ref.gemm.plan.rings import Arrivals
 from fp4ref.gemm.plan.warps import WarpRole
@@ -116,6 +116,22 @@ def a_throttle_that_nobody_releases(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(ClcThrottle, "release", lambda self: iter(()))
 
 
+def an_expectation_without_an_arrival(patch: pytest.MonkeyPatch) -> None:
+    right = mbarrier.arrive_expect_tx
+
+    def of_a_stage(warp: Any, mbar: int, nbytes: int) -> None:
+        (mbarrier.expect_tx if nbytes > 1024 else right)(warp, mbar, nbytes)
+
+    patch.setattr(mbarrier, "arrive_expect_tx", of_a_stage)
+
+
+def a_producer_that_starts_as_a_consumer(patch: pytest.MonkeyPatch) -> None:
+    def __init__(self: Any, warp: Any, ring: Any, commit: Any) -> None:
+        pipeline._Side.__init__(self, warp, ring, 0, commit)
+
+    patch.setattr(pipeline.Producer, "__init__", __init__)
+
+
 MISTAKES: list[tuple[Mistake, str, str, str]] = [
     (too_many_bytes, "mainloop.full[0]", "36,880 bytes expected, 36,864", "warp2"),
     (a_load_left_out, "mainloop.full[1]", "1 of 4 copies never started", "warp2"),
@@ -126,6 +142,11 @@ MISTAKES: list[tuple[Mistake, str, str, str]] = [
     (one_thread_too_few, "accumulator.empty[0]", "124 of 128 arrivals came", "warp7"),
     (a_count_too_high, "mainloop.full[0]", "1 of 2 arrivals came", "warp2"),
     (a_role_returns_early, "clc.empty[0]", "warp6 has ended", "warp6"),
+    (
+        an_expectation_without_an_arrival,
+        *("mainloop.full[0]", "36,864 bytes have come, and 1 of 1", "warp2"),
+    ),
+    (a_producer_that_starts_as_a_consumer, ".empty[0]", "asks for parity 0", "warp"),
     (a_throttle_that_nobody_releases, "throttle.full[0]", "it takes 32", "warp2"),
 ]
 
@@ -142,7 +163,7 @@ def test_the_root_is_named(
         with monkeypatch.context() as patch:
             mistake(patch)
             root = root_of(schedule=schedule)
-        assert root.barrier == barrier
+        assert root.barrier.endswith(barrier)
         assert what in root.what
         assert by in root.by
         assert root.remedy

@@ -7,21 +7,47 @@ from on_machine import launch, machine
 from order_cases import WORD, ZEROS, found
 
 from fp4ref.errors import InputError, LaunchFault
-from fp4ref.hardware import smem
-from fp4ref.hardware.order import book
+from fp4ref.hardware import named_barrier, smem
+from fp4ref.hardware.order import book, knowledge
 from fp4ref.hardware.order.race import RaceFault
 
 
-def test_over_budget_is_incomplete(monkeypatch):
-    monkeypatch.setattr(book, "MOST_ACCESSES", 3)
+def handing_over(after):
+    """Two warps write a word in turn, barriers between; one of them is left out."""
 
     def body(warp):
-        for i in range(5):
-            smem.st(warp, WORD + 4 * i, ZEROS)
+        for turn in range(80):
+            if warp.index == turn % 2:
+                smem.st(warp, WORD, ZEROS)
+            if turn != after:
+                yield from named_barrier.sync(warp, 0, 64)
 
-    _, on = found(body)
-    assert on.order.findings.verdict == "incomplete"
-    assert "more than 3 accesses" in on.order.findings.unsure[0]
+    return body
+
+
+@pytest.mark.parametrize(
+    ("module", "budget", "most", "said"),
+    [
+        (book, "MOST_ACCESSES", 3, "more than 3 accesses in one launch"),
+        (knowledge, "MOST_IDS", 64, "more than 64 ids of accesses in one launch"),
+    ],
+)
+def test_over_budget_is_incomplete(monkeypatch, module, budget, most, said):
+    """Never clean, and no error that is made up: a budget that is spent knows less."""
+    right, wrong = handing_over(None), handing_over(70)
+    assert found(right, right)[1].order.findings.verdict == "clean"
+    assert found(wrong, wrong)[1].order.findings.verdict == "error"
+    monkeypatch.setattr(module, budget, most)
+    monkeypatch.setattr(book, budget, most)
+    for body in (right, wrong):
+        findings = found(body, body)[1].order.findings
+        assert findings.verdict == "incomplete"
+        (why,) = findings.unsure
+        assert said in why
+        assert "run fewer tiles" in why
+        assert why in findings.to_dict()["unsure"]
+    early = handing_over(0)
+    assert found(early, early)[1].order.findings.verdict == "error"
 
 
 def racing(warp):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from mma_tiles import MBAR, SF_AT, SF_WORD, SFA, easy_mma, easy_scales, put_memory
-from order_cases import SECOND, ZEROS, both, every, failures, found, ready
+from order_cases import SECOND, WORD, ZEROS, both, every, failures, found, ready
 
 from fp4ref.errors import RegistersNotReady
 from fp4ref.hardware import mbarrier, named_barrier, smem, tcgen05, tmem
@@ -48,6 +48,29 @@ def test_a_commit_is_no_bridge_to_the_generic_proxy(schedule, ordering, fenced):
     seen, _ = found(body, schedule=schedule, ordering=ordering, setup=put_memory)
     severity = {"ptx": "error", "shipped": "allowed"}[ordering]
     assert seen == (set() if fenced else {(Failure.BRIDGE, severity)})
+
+
+@every
+@both
+@pytest.mark.parametrize("fenced", [True, False])
+def test_a_commit_to_an_mbarrier_whose_init_is_not_fenced_is_for_review(
+    schedule, ordering, fenced
+):
+    """PTX says from 9.3 on only that the signal comes by the generic proxy."""
+
+    def first(warp):
+        mbarrier.init(warp, MBAR, 1)
+        if fenced:
+            mbarrier.fence_mbarrier_init(warp)
+        yield from named_barrier.sync(warp, 0)
+
+    def second(warp):
+        yield from named_barrier.sync(warp, 0)
+        yield from committed(warp)
+
+    seen, _ = found(first, second, schedule=schedule, ordering=ordering)
+    severity = {"ptx": "review", "shipped": "allowed"}[ordering]
+    assert seen == (set() if fenced else {(Failure.INIT, severity)})
 
 
 @every
@@ -132,6 +155,7 @@ def test_registers_are_no_completion(ordering, operation, severity):
     def steps(warp):
         easy_mma(warp)
         yield from committed(warp)
+        tcgen05.fence_after_thread_sync(warp)
         if operation == "ld":
             registers = tmem.ld(warp, 0, "32x32b", 1)
             assert registers.words is not None
@@ -189,6 +213,37 @@ def test_a_thread_sync_needs_a_tcgen05_fence_at_both_ends(schedule, ordering, le
     if left_out and ordering == "shipped":
         assert on.order.findings.verdict == "clean"
         assert sum(on.order.findings.allowed.values()) >= 1
+
+
+@every
+@both
+@pytest.mark.parametrize("meets", [True, False])
+def test_a_commit_carries_no_ordinary_read(schedule, ordering, meets):
+    """A tcgen05.fence after the read puts only accesses of TMEM before the copy."""
+
+    def first(warp):
+        yield from ready(warp, 1)
+        yield from tmem.alloc(warp, SECOND, 512)
+        smem.st(warp, WORD, ZEROS)
+        smem.ld(warp, WORD, 4)
+        tcgen05.fence_after_thread_sync(warp)
+        tcgen05.cp(warp, SFA, SF_WORD | SF_AT >> 4)
+        tcgen05.commit(warp, MBAR)
+        if meets:
+            yield from named_barrier.sync(warp, 1, 64)
+        yield from mbarrier.try_wait(warp, MBAR, 0)
+        tmem.dealloc(warp, 0, 512)
+
+    def second(warp):
+        yield from ready(warp)
+        if meets:
+            yield from named_barrier.sync(warp, 1, 64)
+        yield from mbarrier.try_wait(warp, MBAR, 0)
+        smem.st(warp, WORD, ZEROS)
+
+    options = {"schedule": schedule, "ordering": ordering, "setup": put_memory}
+    expected = set() if meets else {Failure.SYNC}
+    assert failures(first, second, **options) == expected
 
 
 @both

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 from on_machine import MBAR
-from order_cases import WORD, ZEROS, both, every, failures, ready, written
+from order_cases import WORD, ZEROS, both, every, failures, found, ready, written
 
-from fp4ref.hardware import cluster, mbarrier, named_barrier, smem
+from fp4ref.hardware import cluster, mbarrier, named_barrier, smem, tcgen05
 from fp4ref.hardware.mbarrier import Semantics
 from fp4ref.hardware.order.rules import Failure
 
@@ -138,6 +138,49 @@ class Initialised:
 
     def ready(self):
         return MBAR in self.unit.live
+
+
+@every
+@both
+def test_a_commit_that_the_init_is_in_no_order_with_is_an_error(schedule, ordering):
+    def first(warp):
+        mbarrier.init(warp, MBAR, 1)
+        yield from mbarrier.try_wait(warp, MBAR, 0)
+
+    def second(warp):
+        yield Initialised(warp)
+        tcgen05.commit(warp, MBAR)
+
+    seen, _ = found(first, second, schedule=schedule, ordering=ordering)
+    assert seen == {(Failure.INIT, "error")}
+
+
+@every
+@pytest.mark.parametrize("fenced", [True, False])
+def test_a_fence_of_inits_lets_a_relaxed_cluster_barrier_publish_them(schedule, fenced):
+    def body(warp):
+        mbarrier.init(warp, MBAR | warp.cta.rank << 24, 1)
+        if fenced:
+            mbarrier.fence_mbarrier_init(warp)
+        yield from cluster.wait(warp, cluster.arrive(warp, relaxed=True))
+        peer = cluster.mapa(warp, MBAR, 1 - warp.cta.rank)
+        mbarrier.arrive(warp, peer)
+        yield from cluster.wait(warp, cluster.arrive(warp))
+
+    seen = failures(body, schedule=schedule, **PAIR)
+    assert seen == (set() if fenced else {Failure.INIT})
+
+
+@every
+def test_a_fence_of_inits_publishes_nothing_else(schedule):
+    def body(warp):
+        smem.st(warp, WORD | warp.cta.rank << 24, ZEROS)
+        mbarrier.fence_mbarrier_init(warp)
+        yield from cluster.wait(warp, cluster.arrive(warp, relaxed=True))
+        smem.ld(warp, cluster.mapa(warp, WORD, 1 - warp.cta.rank), 4)
+        yield from cluster.wait(warp, cluster.arrive(warp))
+
+    assert failures(body, schedule=schedule, **PAIR) == {Failure.SYNC}
 
 
 @every

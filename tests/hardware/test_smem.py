@@ -118,41 +118,30 @@ def test_tma_reads_what_st_shared_wrote_only_after_a_fence(schedule):
         launch(on, body(False))
 
 
-def test_the_fence_of_another_warp_does_not_help():
+@pytest.mark.parametrize("late", [True, False])
+def test_a_fence_comes_after_the_stores(late):
+    """Of any warp: whether it is on the way, the order of accesses tells."""
     on = machine()
     d = store_map(on)
 
     def writer(warp):
+        yield from named_barrier.sync(warp, 1, 64)
         smem.st(warp, TILE, random_bytes(128))
         yield from named_barrier.sync(warp, 1, 64)
 
     def issuer(warp):
-        yield from named_barrier.sync(warp, 1, 64)
         smem.fence_proxy_async(warp)
+        yield from named_barrier.sync(warp, 1, 64)
+        yield from named_barrier.sync(warp, 1, 64)
+        if late:
+            smem.fence_proxy_async(warp)
         tma.store(warp, d, (0,), TILE)
 
+    if late:
+        launch(on, writer, issuer)
+        return
     with pytest.raises(MissingProxyFence, match="written by warp 0"):
         launch(on, writer, issuer)
-
-
-def test_a_fence_covers_only_the_own_stores():
-    on = machine()
-    d = store_map(on)
-
-    def first(warp):
-        smem.st(warp, TILE, random_bytes(128))
-        yield from named_barrier.sync(warp, 1, 64)
-        yield from named_barrier.sync(warp, 1, 64)
-        smem.fence_proxy_async(warp)
-        tma.store(warp, d, (0,), TILE)
-
-    def second(warp):
-        yield from named_barrier.sync(warp, 1, 64)
-        smem.st(warp, TILE + 64, random_bytes(1))
-        yield from named_barrier.sync(warp, 1, 64)
-
-    with pytest.raises(MissingProxyFence, match=r"1 bytes.*\n.*written by warp 1"):
-        launch(on, first, second)
 
 
 def test_tma_over_unfenced_stores():

@@ -18,6 +18,7 @@ from fp4ref.lessons.classroom import app
 from fp4ref.lessons.edition import NOTEBOOKS, is_solution, student_edition
 from fp4ref.lessons.exercise import of_lesson
 from fp4ref.lessons.grader import Graded, calls_of_check, grade, submissions
+from fp4ref.lessons.outline import LESSONS
 
 IDS = list(of_lesson("01"))
 TRUTH = "__import__('fp4ref.lessons.exercise').lessons.exercise.find('{id}').truth"
@@ -219,7 +220,9 @@ def test_changed_files_are_not_overwritten(tmp_path: Path) -> None:
     refused = CliRunner().invoke(app, arguments)
     assert refused.exit_code == 2
     assert "--force" in refused.stderr
-    assert CliRunner().invoke(app, [*arguments, "--force"]).exit_code == 0
+    written = CliRunner().invoke(app, [*arguments, "--force"])
+    assert written.exit_code == 0
+    assert written.stdout.startswith(f"{len(LESSONS)} notebooks without solutions")
     assert first.read_bytes() == original
 
 

@@ -28,10 +28,10 @@ HEADINGS = [
     "## Check",
     "## What you can do now",
 ]
-OTHER_SHAPE = {"10_errata"}
-"""A table of entries, not a walk through one idea."""
+OTHER_SHAPE = {"10_errata", "14_riddles"}
+"""Many entries, not a walk through one idea."""
 
-OTHER_EXERCISES = {"00_start_here", "10_errata"}
+OTHER_EXERCISES = {"00_start_here", *OTHER_SHAPE}
 TAGS = {"exercise", "solution", "hide-cell", "hide-input", "hide-output"}
 METADATA = {
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},

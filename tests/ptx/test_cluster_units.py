@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from on_lanes import bits32, machine, run
 
-from fp4ref.errors import ClusterFault
+from fp4ref.errors import ClusterFault, LaunchFault
 from fp4ref.hardware.tensor_map import DataType, TensorMap
 
 PAIR = {"grid": (2, 1, 1), "cluster": (2, 1, 1)}
@@ -119,3 +119,19 @@ def test_one_request_answers_every_cta_of_the_cluster(schedule):
     run(body, on=on, grid=(4, 1, 1), cluster=(2, 1, 1))
     assert on.gmem.contents(out, 8).view(np.uint32).tolist() == [2, 2]
     assert on.stats["cta"] == 2
+
+
+PAIR_LOAD = (
+    "@%p1 cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes"
+    ".cta_group::2 [%r1], [%rd1, {%r1, %r1}], [%r1];"
+)
+
+
+@pytest.mark.parametrize("size", [1, 3])
+def test_a_kernel_of_pairs_in_an_odd_cluster_is_refused_before_it_starts(size):
+    on = machine(sms=4)
+    shape = (size, 1, 1)
+    with pytest.raises(LaunchFault, match="even number of CTAs") as caught:
+        run(PAIR_LOAD, on=on, grid=shape, cluster=shape)
+    assert "PTX line" in caught.value.where
+    assert "cta" not in on.stats

@@ -88,6 +88,111 @@ def test_nested_branches_inside_a_divergent_loop() -> None:
     assert lanes(body, "u4", a=a).tolist() == [collatz(int(n)) for n in a]
 
 
+@pytest.mark.parametrize("place", ["END", "SIDE"])
+def test_lanes_meet_around_code_that_traps_and_a_return_in_the_middle(place) -> None:
+    """As nvcc lays assertions out: the last instruction is no exit."""
+    run(
+        f"""
+        mov.u32 %r1, %tid.x;
+        setp.lt.u32 %p1, %r1, 10;
+        setp.eq.u32 %p2, %r1, %r1;
+        bra.uni START;
+    END: activemask.b32 %r2;
+        setp.ne.u32 %p3, %r2, 0xffffffff;
+        @%p3 trap;
+        ret;
+    START: @%p1 bra SIDE;
+        @%p2 bra {place};
+        brkpt;
+        bra.uni END;
+    SIDE: @%p2 bra PASSED;
+        trap;
+    PASSED: bra.uni END;
+    """
+    )
+
+
+# -- lanes make progress by themselves
+
+TWO_BARRIERS = """
+    .shared .align 8 .b64 bar[2];
+    mov.u32 %r1, bar;
+    mov.u32 %r2, %tid.x;
+    setp.eq.u32 %p1, %r2, 0;
+    @%p1 mbarrier.init.shared::cta.b64 [%r1], 1;
+    @%p1 mbarrier.init.shared::cta.b64 [%r1+8], 1;
+    bar.warp.sync -1;
+"""
+
+
+def waits(name: str, offset: int) -> str:
+    return f"""
+    {name}: mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r1+{offset}], 0;
+        @!%p2 bra {name};
+    """
+
+
+def arrives(offset: int) -> str:
+    return f"""
+        setp.eq.u32 %p3, %r2, 1;
+        @%p3 mbarrier.arrive.shared::cta.b64 _, [%r1+{offset}];
+    """
+
+
+@pytest.mark.parametrize("schedule", ["eager", "late", 3])
+@pytest.mark.parametrize("trace", [False, True])
+def test_a_side_that_waits_lets_the_other_go_on(schedule, trace) -> None:
+    """Lane 0 waits for lane 1, which then waits for lane 0, all in one warp."""
+    body = f"""{TWO_BARRIERS}
+        @%p1 bra FIRST;
+        {arrives(0)}
+        {waits("B", 8)}
+        bra.uni END;
+    FIRST:
+        {waits("A", 0)}
+        mbarrier.arrive.shared::cta.b64 _, [%r1+8];
+    END: activemask.b32 %r3;
+        setp.ne.u32 %p3, %r3, 0xffffffff;
+        @%p3 trap;
+    """
+    run(body, on=machine(schedule, trace=trace))
+
+
+def test_sides_that_wait_for_nobody_are_all_in_the_report() -> None:
+    body = f"""{TWO_BARRIERS}
+        @%p1 bra FIRST;
+        {waits("B", 8)}
+        bra.uni END;
+    FIRST:
+        {waits("A", 0)}
+    END:
+    """
+    with pytest.raises(DeadlockError) as caught:
+        run(body)
+    for offset in (0, 8):
+        assert f"{0x400 + offset:#x} parity 0" in str(caught.value)
+    assert "root: smem0 0x4" in str(caught.value)
+
+
+def test_registers_and_sources_of_a_side_survive_the_other() -> None:
+    """What a test answers goes to the lanes that asked."""
+    body = f"""{TWO_BARRIERS}
+        mov.u32 %r4, 5;
+        @%p1 bra FIRST;
+        mov.u32 %r4, 7;
+        {arrives(0)}
+        bra.uni END;
+    FIRST:
+        {waits("A", 0)}
+        selp.u32 %r4, 6, 0, %p2;
+    END: setp.eq.u32 %p4, %r2, 0;
+        selp.u32 %r5, 6, 7, %p4;
+        setp.ne.u32 %p3, %r4, %r5;
+        @%p3 trap;
+    """
+    run(body)
+
+
 def test_random_nests_of_branches_equal_their_meaning() -> None:
     rng = np.random.default_rng(11)
 

@@ -248,6 +248,24 @@ def test_bit_counts(kind: str) -> None:
     ]
 
 
+@pytest.mark.parametrize("kind", ["u32", "s32", "u64", "s64"])
+def test_bit_find_by_its_definition(kind: str) -> None:
+    """PTX's own words: the most significant 1, or 0 for a negative signed value."""
+    bits = int(kind[1:])
+    a = patterns(kind, 23)
+    a[:3] = 0, 1, 2**bits - 1
+    found, amount = (
+        lanes(f"bfind{shift}.{kind} %d, %a;", "u4", a=a) for shift in ("", ".shiftamt")
+    )
+    for x, position, shift in zip(
+        a.tolist(), found.tolist(), amount.tolist(), strict=True
+    ):
+        negative = kind[0] == "s" and x >> (bits - 1)
+        wanted = [i for i in range(bits) if (x >> i & 1) != bool(negative)]
+        assert position == (wanted[-1] if wanted else 0xFFFFFFFF)
+        assert shift == (bits - 1 - wanted[-1] if wanted else 0xFFFFFFFF)
+
+
 @pytest.mark.parametrize("kind", ["s16", "s32", "s64"])
 def test_negation_magnitude_and_complement(kind: str) -> None:
     bits = int(kind[1:])
@@ -271,9 +289,9 @@ REFUSED = [
     "%r3, %r4", "mul24.lo.s32 %r1, %r2, %r3", "mad.hi.sat.s32 %r1, %r2, %r3, %r4",
     "dp4a.u32.u32 %r1, %r2, %r3, %r4", "add.b32 %r1, %r2, %r3",
     "vadd.u32.u32.u32 %r1, %r2, %r3", "min.relu.s32 %r1, %r2, "
-    "%r3", "sad.u32 %r1, %r2, %r3, %r4", "bfind.u32 %r1, %r2",
-    "add.s16x2 %r1, %r2, %r3", "szext.wrap.s32 %r1, %r2, %r3", "fns.b32 %r1, %r2, %r3, "
-    "%r4", "bmsk.clamp.b32 %r1, %r2, %r3", "mul.wide.s64 %rd1, %rd2, %rd3",
+    "%r3", "sad.u32 %r1, %r2, %r3, %r4", "add.s16x2 %r1, %r2, %r3",
+    "szext.wrap.s32 %r1, %r2, %r3", "fns.b32 %r1, %r2, %r3, %r4",
+    "bmsk.clamp.b32 %r1, %r2, %r3", "mul.wide.s64 %rd1, %rd2, %rd3",
 ]  # fmt: skip
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from typing import Any
 
 import numpy as np
 import pytest
@@ -28,10 +29,14 @@ TRY = "mbarrier.try_wait.parity.shared::cta.b64 %p7, [%r1], 0; @!%p7 bra"
 
 
 def failures(
-    body: str, *, threads: int = 32, schedule: str | int = "eager"
+    body: str,
+    *,
+    threads: int = 32,
+    schedule: str | int = "eager",
+    ordering: Any = "ptx",
 ) -> set[str]:
     """Names of the failures that a body shows."""
-    on = machine(schedule, trace=True, races="collect")
+    on = machine(schedule, ordering, trace=True, races="collect")
     smem = on.sms[0].smem
     smem.forget = lambda: smem.written.fill(True)  # type: ignore[method-assign]
     run(f"{PREPARE}{body}\n bar.sync 0;", threads=threads, on=on)
@@ -171,6 +176,46 @@ def test_strong_accesses_race_beyond_their_scope(
 
 
 @every
+@pytest.mark.parametrize("ordering", ["ptx", "shipped"])
+@pytest.mark.parametrize(
+    ("write", "read", "expected"),
+    [
+        ("st.volatile.shared.u32 [%r2], 7", "ld.volatile.shared.u32 %r8, [%r2]", set()),
+        (
+            "st.volatile.shared.u32 [%r2], 7",
+            "ld.volatile.shared.u16 %h1, [%r2]",
+            {"SYNC"},
+        ),
+        (
+            "st.volatile.shared.v2.u32 [%r2], {7, 7}",
+            "ld.volatile.shared.u32 %r8, [%r2+4]",
+            set(),
+        ),
+        ("st.shared.u32 [%r2], 7", "ld.volatile.shared.u32 %r8, [%r2]", {"SYNC"}),
+        (
+            "atom.relaxed.cta.shared.add.u32 %r8, [%r2], 7",
+            "ld.relaxed.cta.shared.u64 %rd1, [%r2]",
+            {"SYNC"},
+        ),
+    ],
+)
+def test_strong_accesses_of_two_sizes_race(
+    schedule: str | int, ordering: Any, write: str, read: str, expected: set[str]
+) -> None:
+    """Volatile is relaxed at system scope; strong operations overlap completely.
+
+    PTX ISA 8.4.2 (volatile operation), 8.7 (morally strong), 8.7.2 (mixed-size data
+    races); a vector is a set of scalars, 8.2.4.
+    """
+    body = f"""
+        setp.eq.u32 %p6, %r4, 32;
+        @%p6 {write};
+        @%p3 {read};
+    """
+    assert failures(body, threads=64, schedule=schedule, ordering=ordering) == expected
+
+
+@every
 @pytest.mark.parametrize(
     ("waiter", "meets", "expected"),
     [(0, True, set()), (0, False, {"LIFETIME"}), (1, True, {"LIFETIME"})],
@@ -199,6 +244,34 @@ def test_a_wait_group_is_of_the_lane_that_issued(
     with contextlib.suppress(ReadWhileInFlight):
         run(body, params=params, values=row.to_bytes(), on=on)
     assert {failure.name for failure, _ in on.order.findings.counts} == expected
+
+
+@every
+@pytest.mark.parametrize("neighbour", [0, 1])
+def test_each_lane_of_cp_async_writes_its_own_bytes(
+    schedule: str | int, neighbour: int
+) -> None:
+    """Each lane reads its word, or its neighbour's, and overwrites its own."""
+    on = machine(schedule, trace=True, races="collect")
+    source = on.gmem.upload("S", np.zeros(128, np.uint8))
+    smem = on.sms[0].smem
+    smem.forget = lambda: smem.written.fill(True)  # type: ignore[method-assign]
+    body = f"""{PREPARE}
+        ld.param.u64 %rd1, [source];
+        @%p3 mbarrier.init.shared::cta.b64 [%r2+128], 32;
+        mad.wide.u32 %rd1, %r3, 4, %rd1;
+        mad.lo.u32 %r10, %r3, 4, %r2;
+        xor.b32 %r11, %r10, {4 * neighbour};
+        bar.sync 0;
+        ld.shared.u32 %r8, [%r11];
+        cp.async.ca.shared.global [%r10], [%rd1], 4;
+        cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%r2+128];
+    W:  mbarrier.try_wait.parity.shared::cta.b64 %p7, [%r2+128], 0; @!%p7 bra W;
+        bar.sync 0;
+    """
+    run(body, params=".param .u64 source", values=source.to_bytes(8, "little"), on=on)
+    found = {failure.name for failure, _ in on.order.findings.counts}
+    assert found == ({"LANE"} if neighbour else set())
 
 
 def agree(seed: int) -> bool:

@@ -17,6 +17,7 @@ from on_lanes import machine
 
 from fp4ref.errors import Fp4refError
 from fp4ref.hardware import mbarrier, smem, tcgen05, tmem
+from fp4ref.hardware.machine import Machine
 from fp4ref.hardware.machine_state import Ordering
 from fp4ref.layout import SwizzleMode
 from fp4ref.numerics import ScaleFormat, matmul_block_scaled, pack_e2m1
@@ -66,15 +67,19 @@ def run(
     ordering: Ordering = "ptx",
     seed: int = 0,
     trace: bool = False,
+    on: Machine | None = None,
 ) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
-    """Bits of D from the kernel, and from the integer model."""
+    """Bits of D from the kernel, and from the integer model.
+
+    Without a machine `on`, the schedule and the ordering make one.
+    """
     scale_format, vec_size, scale_type = FORMATS[name]
     kernel = compile_scaled_gemm(scale_type, vec_size, block)
     m, n, k = shape
     rng = np.random.default_rng([seed, m, n, k])
     (a, sfa), (b, sfb) = (operands(rng, rows, k, name) for rows in (m, n))
     b[: n // 2, : k // 2] = a[: n // 2, : k // 2] if n // 2 <= m else 0
-    on = machine(schedule, ordering, sms=2, trace=trace)
+    on = on or machine(schedule, ordering, sms=2, trace=trace)
     upload = on.gmem.upload
     pointers = [upload("A", pack_e2m1(a)), upload("B", pack_e2m1(b))]
     d = on.gmem.allocate("D", 4 * m * n)

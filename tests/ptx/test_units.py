@@ -203,8 +203,6 @@ def test_tcgen05_forms_that_are_not_modelled_are_refused() -> None:
         "mbarrier.arrive.noComplete.release.cta.shared::cta.b64 %rd1, [%r1], 1",
         "mbarrier.arrive_drop.shared::cta.b64 %rd1, [%r1]",
         "bar.red.popc.u32 %r1, 0, %p1",
-        "fence.proxy.tensormap::generic.acquire.gpu [%rd1], 128",
-        "tensormap.replace.tile.rank.shared::cta.b1024.b32 [%r1], 1",
     ):
         opcode = text.split()[0].replace(".", "[.]")
         with pytest.raises(NotModelled, match=rf"{opcode} \(line \d+"):

@@ -22,6 +22,7 @@ from fp4ref.gemm.config import GemmConfig
 from fp4ref.hardware.order.race import Race
 from fp4ref.numerics import ScaleFormat
 from fp4ref.tensors.block_scaled import BlockScaled
+from fp4ref.trace import Trace
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +43,8 @@ class Catch:
         Statements that the report names.
     compared
         Whether the hardware events were compared with the clean run's.
+    trace
+        Every event, up to the fault if there is one.
     """
 
     fault: HardwareFault | None = None
@@ -50,6 +53,7 @@ class Catch:
     reviews: tuple[Race, ...] = ()
     places: tuple[str, ...] = ()
     compared: bool = False
+    trace: Trace | None = None
 
     @property
     def silent(self) -> bool:
@@ -78,16 +82,12 @@ class Catch:
             "report": self.report(),
             "places": list(self.places),
             "advisories": dict(self.advisories or {}),
+            "reviews": [race.to_dict() for race in self.reviews],
         }
-        if error := self.fault:
-            said = ("what", "who", "where", "rule", "remedy")
-            words = {name: getattr(error, name) for name in said}
-            edges = [list(edge) for edge in getattr(error, "edges", ())]
-            found["fault"] = {"type": type(error).__name__, **words, "edges": edges}
+        if self.fault:
+            found["fault"] = self.fault.to_dict()
         if self.difference:
-            key, values = str(self.difference.key), list(self.difference.values)
-            where = self.difference.coordinates
-            found["difference"] = {"event": key, "where": where, "values": values}
+            found["difference"] = self.difference.to_dict()
         return found
 
 
@@ -127,10 +127,12 @@ def _caught(
         if each.subject != GEMM:
             change = each.form(backend).change if wrong else None
             machine = run_program(each.subject, backend, change, schedule)
-            return Catch(advisories=dict(machine.advisories))
+            recorded = machine.recorder.trace if machine.recorder else None
+            return Catch(advisories=dict(machine.advisories), trace=recorded)
         found = _run_gemm(each, backend, schedule, wrong=wrong)
     except HardwareFault as error:
-        return Catch(error, places=_in_full(each, places(error)))
+        trace = error.trace if isinstance(error.trace, Trace) else None
+        return Catch(error, places=_in_full(each, places(error)), trace=trace)
     clean = _clean(each, backend if wrong else "emulator")
     difference = compare(clean, found).first_difference
     named: tuple[str, ...] = ()
@@ -142,7 +144,13 @@ def _caught(
         named = tuple(side.source for side in (reviews[0].first, reviews[0].second))
     named = _in_full(each, named)
     return Catch(
-        None, difference, dict(found.advisories), reviews, named, compared=True
+        None,
+        difference,
+        dict(found.advisories),
+        reviews,
+        named,
+        compared=True,
+        trace=found.trace,
     )
 
 

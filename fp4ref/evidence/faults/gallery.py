@@ -18,6 +18,7 @@ from typing import Any, Literal, get_args
 from fp4ref.errors import InputError
 from fp4ref.evidence.faults.change import Change, line_of
 from fp4ref.evidence.faults.place import EXIT
+from fp4ref.evidence.faults.reports import REPORTS, Report
 
 FormName = Literal["emulator", "ptx"]
 By = Literal["rule", "compare", "advisory", "review"]
@@ -90,7 +91,7 @@ class Fault:
     forms
         ``"emulator"`` and ``"ptx"``, or only the second.
     field
-        Cases of the field that it stands for.
+        Ids of the public reports that it stands for.
     """
 
     name: str
@@ -106,6 +107,20 @@ class Fault:
     sms: int
     forms: Mapping[FormName, Form]
     field: tuple[str, ...] = ()
+
+    @property
+    def reports(self) -> tuple[Report, ...]:
+        """Public reports that it stands for."""
+        return tuple(REPORTS[id] for id in self.field)
+
+    @property
+    def subject_in_words(self) -> str:
+        """Which kernel has the mistake."""
+        if self.subject != GEMM:
+            return f"program {self.subject}"
+        sizes = "x".join(map(str, self.shape))
+        asked = ", ".join(f"{key}={value}" for key, value in self.config.items())
+        return f"GEMM {sizes} with {asked}" if asked else f"GEMM {sizes}"
 
     def form(self, backend: FormName) -> Form:
         """Return a form.
@@ -139,10 +154,13 @@ class Fault:
                 "suffers": bool(form.suffers),
                 "caught_by": form.caught.by,
                 "caught": form.caught.what,
+                "says": form.caught.says,
             }
             for name, form in self.forms.items()
         }
-        return plain | {"config": dict(self.config), "forms": forms}
+        reports = [each.to_dict() for each in self.reports]
+        config = dict(self.config)
+        return plain | {"config": config, "reports": reports, "forms": forms}
 
 
 def _fault(name: str, row: dict[str, Any]) -> Fault:

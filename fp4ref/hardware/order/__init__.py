@@ -12,6 +12,7 @@ same bytes, one of them a write, that nothing orders are a race in every schedul
 - `rules`: the failure classes, with the rule and the remedy of each;
 - `race`: races, the verdict of a run and its report;
 - `thread_order`: barriers, fences and words, through which threads order each other;
+- `tensormap_proxy`: maps that a kernel writes, and the copies that use them;
 - `unobserved`: the engine that watches nothing;
 - `engine`: the `Order` that the units of the machine talk to;
 - `async_access`: operations of the async proxy and of tcgen05, and their completion.

@@ -33,8 +33,8 @@ class Access:
         Lanes that issued an operation with one id; 0 where each lane has its own.
     together
         Whether those lanes did it at once, and it is no asynchronous operation.
-    scope
-        0 for a weak access, else how far a strong one reaches.
+    scope, width
+        0 for a weak access, else how far a strong one reaches, and its bytes.
     step
         Event of the trace; -1 untraced.
     facts
@@ -51,6 +51,7 @@ class Access:
     issuer: int = 0
     together: bool = False
     scope: int = 0
+    width: int = 0
     step: int = -1
     source: str = ""
     facts: Mapping[str, Any] = field(default_factory=dict)
@@ -61,8 +62,12 @@ class Access:
         return self.number << LANE_BITS
 
     def morally_strong(self, other: Access) -> bool:
-        """Whether both are strong, each in a scope that the other one is in."""
-        if not self.scope or not other.scope:
+        """Whether both are strong, each in a scope that the other one is in.
+
+        They overlap completely if they are of one size: an access is aligned to its
+        own [PTX: morally strong operations].
+        """
+        if not self.scope or not other.scope or self.width != other.width:
             return False
         here, there = self.actor.place, other.actor.place
         return all(reaches(s, here, there) for s in (self.scope, other.scope))

@@ -7,12 +7,19 @@ which only its completion mechanism gives.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from fp4ref.hardware.order.book import Bytes, Where
-from fp4ref.hardware.order.knowledge import ASYNC, GENERIC, TENSOR, Actor, Knowledge
+from fp4ref.hardware.order.knowledge import (
+    ASYNC,
+    GENERIC,
+    TENSOR,
+    UMMA,
+    Actor,
+    Knowledge,
+)
 from fp4ref.hardware.order.released import EVERYWHERE
 from fp4ref.hardware.order.thread_order import ThreadOrder
 from fp4ref.trace import Range
@@ -45,18 +52,30 @@ class AsyncAccess:
     number: int = 0
     _first: str = ""
 
-    def reads(self, memory: Bytes, *where: Where) -> None:
-        """Note what it reads."""
-        self._touch(memory, where, False)
+    def reads(
+        self, memory: Bytes, *where: Where, lanes: Sequence[int] | None = None
+    ) -> None:
+        """Note what it reads; `lanes`, as bits, says which one reads each part."""
+        self._touch(memory, where, False, lanes)
 
-    def writes(self, memory: Bytes, *where: Where) -> None:
-        """Note what it writes."""
-        self._touch(memory, where, True)
+    def writes(
+        self, memory: Bytes, *where: Where, lanes: Sequence[int] | None = None
+    ) -> None:
+        """Note what it writes; `lanes`, as bits, says which one writes each part."""
+        self._touch(memory, where, True, lanes)
 
-    def _touch(self, memory: Bytes, parts: Iterable[Where], is_write: bool) -> None:
+    def _touch(
+        self,
+        memory: Bytes,
+        parts: Sequence[Where],
+        is_write: bool,
+        lanes: Sequence[int] | None,
+    ) -> None:
         order = self.order
         tensor = memory.space.startswith("tmem")
-        view = TENSOR if tensor else self.proxy
+        view = self.proxy
+        if tensor:
+            view = UMMA if self.operation in ("tcgen05.mma", "tcgen05.cp") else TENSOR
         base = self._id(tensor, memory.space)
         access = order.enter(
             self.actor,
@@ -69,10 +88,11 @@ class AsyncAccess:
             facts=self.facts,
         )
         self.number = access.number
-        for where in parts:
+        mine = lanes or [self.lane] * len(parts)
+        for where, lane in zip(parts, mine, strict=True):
             if tensor and isinstance(where, Range):
                 order.check_alloc(access, memory, where)
-            order.touch(access, memory, where, (self.lane,), view)
+            order.touch(access, memory, where, (lane,), view)
 
     def _id(self, tensor: bool, space: str) -> int:
         """Return the id of its accesses to memory or to TMEM."""
@@ -163,7 +183,12 @@ class Commit(AsyncAccess):
     done_tensor: int = 0
 
     def complete(self, smem: Bytes, address: int, phase: int) -> None:
-        """Arrive on the mbarrier; the committing thread needs no tcgen05.fence."""
+        """Arrive on the mbarrier.
+
+        The committing thread needs ``tcgen05.fence::after_thread_sync`` before ``ld``
+        and ``st`` [PTX: tcgen05, non-pipelined instructions, same thread]. The text
+        does not say so of ``mma`` and ``cp``, and shipped kernels leave it out.
+        """
         self.release(smem, address, phase, self.done_tensor, self.done_async)
         phases = self.order.phases.get((smem.space, address))
         if phases is not None:

@@ -15,13 +15,15 @@ from fp4ref.hardware.order.knowledge import (
     ASYNC,
     EITHER,
     GENERIC,
+    MOST_IDS,
     TENSOR,
+    UMMA,
     Actor,
     Ids,
     Knowledge,
     Place,
 )
-from fp4ref.hardware.order.race import Findings, Race, Severity, side
+from fp4ref.hardware.order.race import Findings, Race, Severity, Statements, side
 from fp4ref.hardware.order.rules import Failure
 from fp4ref.hardware.order.shadow import Cells, SetTable, Shadow
 from fp4ref.trace import Range
@@ -87,6 +89,7 @@ class Book:
         self.inits: dict[tuple[str, int], Access] = {}
         self.places: dict[str, Place] = {}
         self.table = SetTable()
+        self.findings.stopped = False
 
     def actor(self, who: str, place: Place, source: Callable[[], str]) -> Actor:
         """Return the books of a new warp; `source` says which statement it executes."""
@@ -114,8 +117,10 @@ class Book:
         source = "" if step >= 0 else actor.source()
         number = len(self.accesses) + 1
         if number > MOST_ACCESSES:
-            self.findings.doubt(f"more than {MOST_ACCESSES} accesses in one launch")
+            self.findings.stop(f"{MOST_ACCESSES:,} accesses")
             number = MOST_ACCESSES
+        elif self.ids.full:
+            self.findings.stop(f"{MOST_IDS:,} ids of accesses")
         found = Access(
             number,
             actor,
@@ -140,6 +145,7 @@ class Book:
         is_write: bool,
         lanes: Sequence[int] = (),
         scope: int = 0,
+        width: int = 0,
     ) -> None:
         """Check an ordinary access: ``ld``, ``st``, one half of ``atom``.
 
@@ -147,29 +153,32 @@ class Book:
         ----------
         lanes
             For an array of addresses, which lanes touch each row, as bits.
-        scope
-            How far a strong access reaches; 0 for a weak one.
+        scope, width
+            How far a strong access reaches, and its bytes; 0 for a weak one.
         """
-        mask = actor.active
-        if lanes:
-            mask = 0
-            for each in lanes:
-                mask |= each
+        mask = _joined(lanes) or actor.active
         base = actor.access(memory.space, mask)
-        access = self.enter(actor, base, mask, operation, is_write, scope=scope)
+        strong = {"scope": scope, "width": width if scope else 0}
+        access = self.enter(actor, base, mask, operation, is_write, **strong)
         self.touch(access, memory, where, lanes or (mask,), GENERIC)
 
     def collective(
-        self, actor: Actor, memory: Bytes, where: Range, operation: str
-    ) -> None:
-        """Check a write that all executing lanes do together, ``.sync.aligned``."""
+        self,
+        actor: Actor,
+        memory: Bytes,
+        where: Range,
+        operation: str,
+        is_write: bool = True,
+    ) -> Access:
+        """Check an access that all executing lanes do together, ``.sync.aligned``."""
         base = self.ids.single(memory.space)
         lanes = actor.active
         access = self.enter(
-            actor, base, 1, operation, True, issuer=lanes, together=True
+            actor, base, 1, operation, is_write, issuer=lanes, together=True
         )
-        self.touch(access, memory, where, (actor.active,), GENERIC)
-        actor.learn(actor.active, Knowledge(1 << base))
+        self.touch(access, memory, where, (lanes,), GENERIC)
+        actor.learn(lanes, Knowledge(1 << base))
+        return access
 
     def shadow(self, memory: Bytes) -> Shadow:
         """Return the witnesses of a memory."""
@@ -189,6 +198,8 @@ class Book:
         view: int,
     ) -> None:
         """Check an access of `memory` and remember it."""
+        if self.findings.stopped:
+            return
         shadow = self.shadow(memory)
         cells = shadow.cells(where)
         low, high = cells.bounds()
@@ -270,9 +281,7 @@ class Book:
         """Count a race and say what is missing."""
         if self.on_pair is not None:
             self.on_pair(first, second, view)
-        mine = 0
-        for each in lanes:
-            mine |= each
+        mine = _joined(lanes)
         failure = self.classify(first, made, second, mine, view)
         severity = self.severity(failure, first, second)
         self.add(failure, severity, first, made, second, lanes, memory, addresses)
@@ -291,7 +300,7 @@ class Book:
             made = 1
         bits = made << first.base
         knows = [known for part, known in actor.groups if part & mine]
-        if view == TENSOR and not lacks(GENERIC):
+        if view in (TENSOR, UMMA) and not lacks(GENERIC):
             return Failure.TENSOR_AFTER
         if view == ASYNC and not lacks(GENERIC):
             return Failure.PROXY
@@ -303,8 +312,9 @@ class Book:
         if first.issuer and not first.together:
             if first.operation == "tcgen05.ld" and first.facts.get("used"):
                 return Failure.REGISTERS
-            waited = not bits & ~first.actor.at(first.issuer).tensor
-            of_tmem = view in (TENSOR, EITHER)
+            known = first.actor.at(first.issuer)
+            waited = not bits & ~(known.tensor | known.committed)
+            of_tmem = view in (TENSOR, UMMA, EITHER)
             if of_tmem and first.actor is not actor and waited:
                 return Failure.TENSOR_BEFORE
             same_thread = first.actor is actor and first.issuer == second.issuer
@@ -344,9 +354,7 @@ class Book:
         addresses: NDArray[np.int64],
     ) -> None:
         """Put a race into the findings."""
-        mine = 0
-        for each in lanes:
-            mine |= each
+        mine = _joined(lanes)
         at = [first.source or self.clock.locate(first.step)]
         # The event of the second access is still open.
         at.append(second.source or second.actor.source())
@@ -364,10 +372,10 @@ class Book:
                 memory.describe(runs[0][0]),
             )
 
-        key = (failure, at[0], at[1], first.actor.who, second.actor.who)
-        self.findings.add(
-            words, failure, severity, *key, first.operation, second.operation
+        between = Statements(
+            failure, severity, (first.operation, at[0]), (second.operation, at[1])
         )
+        self.findings.add(words, between, first.actor.who, second.actor.who)
 
 
 _SHIPPED = {
@@ -378,6 +386,14 @@ _SHIPPED = {
     Failure.EXIT,
 }
 """What compiled, working kernels leave out."""
+
+
+def _joined(lanes: Sequence[int]) -> int:
+    """Join sets of lanes, given as bits."""
+    mask = 0
+    for each in lanes:
+        mask |= each
+    return mask
 
 
 def _runs(addresses: NDArray[np.int64], scale: int) -> tuple[tuple[int, int], ...]:

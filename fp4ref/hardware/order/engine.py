@@ -13,11 +13,12 @@ from fp4ref.hardware.order.book import NO_FACTS, Bytes
 from fp4ref.hardware.order.knowledge import ASYNC, EITHER, Actor, Knowledge
 from fp4ref.hardware.order.rules import Failure
 from fp4ref.hardware.order.shadow import Saved
-from fp4ref.hardware.order.thread_order import ThreadOrder, slots_of
+from fp4ref.hardware.order.tensormap_proxy import TensormapProxy
+from fp4ref.hardware.order.thread_order import slots_of
 from fp4ref.trace import Range
 
 
-class Order(ThreadOrder):
+class Order(TensormapProxy):
     """Happens-before of one machine; see the package.
 
     Attributes
@@ -51,7 +52,7 @@ class Order(ThreadOrder):
         known = op.actor.at(op.lane)
         done = op.actor.tcgen05.setdefault(op.lane, [0, 0])
         done[0] |= op.memory_bits | op.actor.handed_over(op.lane)
-        done[1] |= op.tensor_bits | known.tensor
+        done[1] |= op.tensor_bits | known.tensor | known.committed
 
     def commit(self, actor: Actor) -> Commit:
         """``tcgen05.commit`` by the first executing lane."""
@@ -101,15 +102,26 @@ class Order(ThreadOrder):
 
     # -- TMEM ---------------------------------------------------------------------
 
-    def alloc(self, actor: Actor, tmem: Bytes, slots: Iterable[int]) -> None:
-        """``tcgen05.alloc``: its warp owns the columns of some slots."""
+    def alloc(
+        self,
+        actor: Actor,
+        tmem: Bytes,
+        slots: Iterable[int],
+        peers: Sequence[Bytes] = (),
+    ) -> None:
+        """``tcgen05.alloc``: its warp owns the columns of some slots.
+
+        `peers` is the TMEM of the other CTA of a pair: the first alloc of the two sets
+        its columns aside too, so a use of them needs to come after either one.
+        """
         base = self.ids.single(tmem.space)
         access = self.enter(
             actor, base, 1, "tcgen05.alloc", True, issuer=actor.active, together=True
         )
         actor.learn(actor.active, Knowledge(1 << base))
         for slot in slots:
-            self.allocations[tmem.space, slot] = access
+            for memory in (tmem, *peers):
+                self.allocations.setdefault((memory.space, slot), []).append(access)
 
     def dealloc(
         self, actor: Actor, tmem: Bytes, where: Range, peers: Sequence[Bytes] = ()
@@ -134,7 +146,7 @@ class Order(ThreadOrder):
             before = Saved(shadow, cells) if peers and first is None else None
             base = actor.access(memory.space, actor.active)
             access = self.enter(actor, base, actor.active, "tcgen05.dealloc", True)
-            self.check_alloc(access, memory, there)
+            self.check_alloc(access, memory, there, every=True)
             self.touch(access, memory, there, (actor.active,), EITHER)
             if before is not None:
                 self.half_freed[there] = access, before

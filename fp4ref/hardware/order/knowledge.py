@@ -21,8 +21,18 @@ GENERIC, ASYNC, TENSOR = 0, 1, 2
 EITHER = 3
 """The generic or the tensor set: for ``tcgen05.dealloc``, which is not asynchronous."""
 
+UMMA = 4
+"""The tensor set and what own commits completed: for ``tcgen05.mma`` and ``cp``."""
+
+TENSORMAP = 5
+"""For the use of a tensor map: what fences of the tensormap proxy cover."""
+
 BLOCK = 32
 """Ids that are given out together, so that lane l of a warp has the l-th."""
+
+
+MOST_IDS = 1 << 22
+"""Ids of a launch; a set of them has one bit for each, 512 KiB in all."""
 
 
 class Knowledge(NamedTuple):
@@ -36,6 +46,8 @@ class Knowledge(NamedTuple):
         Ids that were released to a scope that does not reach these lanes.
     unfenced
         Ids that relaxed reads saw: an acquire fence orders them.
+    committed
+        tcgen05 operations that the lanes' own commits completed.
     """
 
     generic: int = 0
@@ -43,6 +55,7 @@ class Knowledge(NamedTuple):
     tensor: int = 0
     hidden: int = 0
     unfenced: int = 0
+    committed: int = 0
 
     def plus(self, other: Knowledge) -> Knowledge:
         """Join two."""
@@ -52,6 +65,7 @@ class Knowledge(NamedTuple):
             self.tensor | other.tensor,
             self.hidden | other.hidden,
             self.unfenced | other.unfenced,
+            self.committed | other.committed,
         )
 
 
@@ -61,33 +75,48 @@ class Ids:
     def __init__(self) -> None:
         self.next = 0
         self.of_space: dict[str, int] = {}
+        self.of_tmem = 0
         self._single = 0
         self._singles_left = 0
+
+    @property
+    def full(self) -> bool:
+        """Whether there are no more new ids: the last ones are given out again."""
+        return self.next >= MOST_IDS
+
+    def _new(self) -> int:
+        """First of `BLOCK` new ids."""
+        if not self.full:
+            self.next += BLOCK
+        return self.next - BLOCK
 
     def block(self, space: str, width: int) -> int:
         """First of `width` new ids for accesses of `space`."""
         if width == 1:
             return self.single(space)
-        base = self.next
-        self.next += BLOCK
-        mask = (1 << width) - 1
-        self.of_space[space] = self.of_space.get(space, 0) | mask << base
+        base = self._new()
+        self._add(space, (1 << width) - 1 << base)
         return base
 
     def single(self, space: str) -> int:
         """One new id."""
         if not self._singles_left:
-            self._single, self._singles_left = self.next, BLOCK
-            self.next += BLOCK
+            self._single, self._singles_left = self._new(), BLOCK
         base = self._single
         self._single += 1
         self._singles_left -= 1
-        self.of_space[space] = self.of_space.get(space, 0) | 1 << base
+        self._add(space, 1 << base)
         return base
 
     def also_of(self, base: int, space: str) -> None:
         """Count one id to another memory too: an operation of two CTAs."""
-        self.of_space[space] = self.of_space.get(space, 0) | 1 << base
+        self._add(space, 1 << base)
+
+    def _add(self, space: str, bits: int) -> None:
+        """Note what ids are accesses of."""
+        self.of_space[space] = self.of_space.get(space, 0) | bits
+        if space.startswith("tmem"):
+            self.of_tmem |= bits
 
     def of(self, spaces: tuple[str, ...] | None) -> int:
         """Return the ids of accesses of some memories; None is all of them."""
@@ -153,6 +182,7 @@ class Actor:
         self.own: dict[int, list[int]] = {}
         self.open: dict[str, int] = {}
         self.fences: dict[int, tuple[int, int, int]] = {}
+        self.init_fences: dict[int, tuple[int, int, int]] = {}
         self.tcgen05: dict[int, list[int]] = {}
         self.bulk = BulkGroups()
 
@@ -166,6 +196,13 @@ class Actor:
     def first(self) -> int:
         """Lowest executing lane."""
         return self.active & -self.active
+
+    @property
+    def executing(self) -> list[int] | None:
+        """Each executing lane, as a bit; None for a warp that acts as one."""
+        if self.width == 1:
+            return None
+        return [1 << i for i in range(BLOCK) if self.active >> i & 1]
 
     def at(self, lane: int) -> Knowledge:
         """Return what the groups know for one lane, given as a bit."""
@@ -274,7 +311,10 @@ class Actor:
         self.open.clear()
 
     def fence_tensor(self, mask: int, before: bool) -> None:
-        """``tcgen05.fence``: before a thread sync, or after one."""
+        """``tcgen05.fence``: before a thread sync, or after one.
+
+        It orders tcgen05 operations only; a later commit carries no ``ld.shared``.
+        """
         if self.width == 1:
             self.fold()
         groups = []
@@ -282,7 +322,8 @@ class Actor:
             if taken and before:
                 known = known._replace(generic=known.generic | known.tensor)
             elif taken:
-                known = known._replace(tensor=known.tensor | known.generic)
+                mine = known.generic & self.ids.of_tmem
+                known = known._replace(tensor=known.tensor | mine)
             groups.append((lanes, known))
         self.groups = groups
         self._merge()
@@ -321,10 +362,11 @@ class Actor:
             here = lanes & mine
             if not here:
                 continue
-            missing = made & ~(known[view] >> base)
+            seen = known.tensor | known.committed if view == UMMA else known[view]
+            missing = made & ~(seen >> base)
             # A lane knows its own bit; of several lanes each misses the others'.
             alone = not here & (here - 1)
-            if missing and alone and by is self and base in self.own and view != TENSOR:
+            if missing and alone and by is self and base in self.own and view < TENSOR:
                 missing &= ~(self.own[base][view] & here)
             found |= missing
         return found

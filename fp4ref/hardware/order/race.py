@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from fp4ref.errors import HardwareFault
 from fp4ref.hardware.order.access import Access
@@ -104,6 +104,7 @@ class Race:
             "second": self.second.to_dict(),
             "space": self.space,
             "runs": [list(run) for run in self.runs],
+            "nbytes": self.nbytes,
             "where": self.where,
             "rule": words.rule,
             "remedy": words.remedy,
@@ -134,41 +135,72 @@ class RaceFault(HardwareFault):
         return super().__str__() + rest
 
 
+class Statements(NamedTuple):
+    """Where the two accesses of a race come from, whoever executed them.
+
+    Attributes
+    ----------
+    first, second
+        PTX name and ``file:line``.
+    """
+
+    failure: Failure
+    severity: Severity
+    first: tuple[str, str]
+    second: tuple[str, str]
+
+
 class Findings:
     """The races of a run, counted without limit and kept up to one.
 
     Attributes
     ----------
-    counts
-        How many races there are of each failure and severity.
+    statements
+        How many races there are between two statements.
     unsure
         Why the check is not complete, if it is not.
+    stopped
+        Whether the launch is over budget: its accesses cannot be told apart any more.
     """
 
     def __init__(self) -> None:
         self.races: list[Race] = []
-        self.counts: dict[tuple[Failure, Severity], int] = {}
+        self.statements: dict[Statements, int] = {}
         self.unsure: list[str] = []
+        self.stopped = False
         self._seen: set[tuple[object, ...]] = set()
 
-    def add(
-        self,
-        race: Callable[[], Race],
-        failure: Failure,
-        severity: Severity,
-        *key: object,
-    ) -> None:
-        """Count a race, and keep it if there is room; `key` tells equal ones apart."""
-        found = (failure, severity)
-        self.counts[found] = self.counts.get(found, 0) + 1
+    def add(self, race: Callable[[], Race], between: Statements, *who: object) -> None:
+        """Count a race, and keep it if there is room, one for each pair of warps."""
+        if self.stopped:
+            return
+        self.statements[between] = self.statements.get(between, 0) + 1
+        key = (between, *who)
         if key not in self._seen and len(self.races) < SHOWN:
             self._seen.add(key)
             self.races.append(race())
+
+    @property
+    def counts(self) -> dict[tuple[Failure, Severity], int]:
+        """How many races there are of each failure and severity."""
+        found: dict[tuple[Failure, Severity], int] = {}
+        for between, count in self.statements.items():
+            key = between.failure, between.severity
+            found[key] = found.get(key, 0) + count
+        return found
 
     def doubt(self, why: str) -> None:
         """Say that the check is not complete."""
         if why not in self.unsure:
             self.unsure.append(why)
+
+    def stop(self, limit: str) -> None:
+        """Find nothing more in this launch, which is over a limit."""
+        self.stopped = True
+        self.doubt(
+            f"more than {limit} in one launch: the order of later ones is not checked; "
+            "run fewer tiles, as run(..., tiles=[(0, 0)]), or a smaller K"
+        )
 
     def count(self, severity: Severity) -> int:
         """How many races of one severity there are."""

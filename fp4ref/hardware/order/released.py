@@ -63,8 +63,8 @@ class Phases:
     remote
         By phase: arrivals by threads of other CTAs, not seen to complete either.
     commits
-        By thread: the phases in which its own commits arrived, and what they did to
-        TMEM.
+        By thread: the phases in which its own commits arrived and that it has not seen
+        complete, and what they did to TMEM.
     """
 
     def __init__(self, init: int) -> None:

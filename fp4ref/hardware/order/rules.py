@@ -57,6 +57,21 @@ class Failure(Enum):
         "[PTX: tcgen05.commit, async proxy]",
         "execute fence.proxy.async after the wait and before the ordinary access",
     )
+    MAP_RELEASE = Words(
+        "missing tensor map release",
+        "a map that the kernel writes is handed to the tensormap proxy by the thread "
+        "that wrote it, with a proxy fence that releases it [PTX: membar / fence, "
+        "tensormap.cp_fenceproxy]",
+        "execute fence.proxy.tensormap::generic.release after the write, or copy the "
+        "map with tensormap.cp_fenceproxy, before the barrier that hands it over",
+    )
+    MAP_ACQUIRE = Words(
+        "missing tensor map acquire",
+        "a tensor copy reads its map through the tensormap proxy, which sees a write "
+        "only after an acquire of these 128 bytes [PTX: membar / fence]",
+        "execute fence.proxy.tensormap::generic.acquire of the map's address, after "
+        "the release and before the copy",
+    )
     TENSOR_AFTER = Words(
         "missing tcgen05.fence::after_thread_sync",
         "tcgen05 operations of two threads are ordered by a thread sync only with a "
@@ -90,8 +105,9 @@ class Failure(Enum):
     INIT = Words(
         "mbarrier used before its init is visible",
         "mbarrier.init is an ordinary write: other threads need a barrier after it, "
-        "the async proxy a fence.mbarrier_init or fence.proxy.async [PTX: "
-        "mbarrier.init]",
+        "and asynchronous operations a fence.mbarrier_init or fence.proxy.async where "
+        "they reach the mbarrier by the async proxy, which PTX leaves open up to 9.2 "
+        "[PTX: mbarrier.init]",
         "after the inits execute fence.mbarrier_init.release.cluster, then a barrier "
         "that all users pass",
     )

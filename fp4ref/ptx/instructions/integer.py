@@ -313,3 +313,28 @@ def count_bits(context: LaunchContext, each: Instruction, form: Form) -> Action:
         kind,
         result,
     )
+
+
+@instruction("bfind", form="(?P<shift>.shiftamt)?.(?P<kind>[su](32|64))", operands=2)
+def bit_find(context: LaunchContext, each: Instruction, form: Form) -> Action:
+    """Build ``bfind``: the highest bit that is not the sign; -1 where there is none.
+
+    ``.shiftamt`` counts from the top: how far a shift to the left brings the bit there.
+    """
+    kind = form["kind"]
+    bits = int(kind[1:])
+    nothing = 0xFFFF_FFFF
+
+    def find(value: int) -> int:
+        position = (~value if value < 0 else value).bit_length() - 1
+        if position < 0:
+            return nothing
+        return bits - 1 - position if form["shift"] else position
+
+    return elementwise(
+        context,
+        each,
+        lambda a: np.array([find(int(x)) for x in a], np.uint32),
+        kind,
+        "u32",
+    )

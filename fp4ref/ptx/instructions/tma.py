@@ -6,34 +6,13 @@ operands: the instruction is one per warp in SASS, and one operation here.
 
 from __future__ import annotations
 
-from functools import lru_cache
-
-import numpy as np
-
 from fp4ref.errors import ClusterFault
 from fp4ref.hardware import tma
-from fp4ref.hardware.tensor_map import NBYTES as MAP_NBYTES
-from fp4ref.hardware.tensor_map import TensorMap
+from fp4ref.ptx.instructions.tensormaps import tensor_map
 from fp4ref.ptx.run.operands import Get, address_reader, reader
 from fp4ref.ptx.run.registry import Action, Form, instruction
-from fp4ref.ptx.run.spaces import read_params, resolve
 from fp4ref.ptx.run.state import LaunchContext, WarpState
 from fp4ref.ptx.text.syntax import Address, Instruction, PtxError
-from fp4ref.trace import Range
-
-
-@lru_cache(maxsize=256)
-def _decode(data: bytes) -> TensorMap:
-    return TensorMap.from_bytes(data)
-
-
-def _tensor_map(state: WarpState, address: int) -> TensorMap:
-    """Decode the 128 bytes at a generic address; they were copied by value."""
-    ((space, offset, _),) = resolve("generic", np.array([address], np.uint64))
-    if space == "param":
-        return _decode(read_params(state, offset, MAP_NBYTES).tobytes())
-    where = Range("gmem", address, MAP_NBYTES)
-    return _decode(state.warp.machine.gmem.read(where).tobytes())
 
 
 def _tensor_operand(
@@ -88,7 +67,7 @@ def load(context: LaunchContext, each: Instruction, form: Form) -> Action:
                 _check_own(state, each.opcode, int(operand(state)[lane]))
         tma.load(
             state.warp,
-            _tensor_map(state, int(at(state)[lane])),
+            tensor_map(state, int(at(state)[lane]), each.opcode),
             [int(c(state)[lane]) for c in coords],
             int(dst(state)[lane]),
             int(mbar(state)[lane]),
@@ -130,7 +109,7 @@ def store(context: LaunchContext, each: Instruction, form: Form) -> Action:
     def act(state: WarpState) -> None:
         tma.store(
             state.warp,
-            _tensor_map(state, state.uniform(at(state), "the tensor map")),
+            tensor_map(state, state.uniform(at(state), "the tensor map"), each.opcode),
             [state.uniform(c(state), "a coordinate") for c in coords],
             state.uniform(src(state), "the source"),
         )
@@ -187,5 +166,5 @@ def prefetch_tensormap(context: LaunchContext, each: Instruction, form: Form) ->
     if form["space"]:
         return lambda state: None
     return lambda s: tma.prefetch_tensormap(
-        s.warp, _tensor_map(s, s.uniform(at(s), "the tensor map"))
+        s.warp, tensor_map(s, s.uniform(at(s), "the tensor map"), each.opcode)
     )

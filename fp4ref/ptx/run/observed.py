@@ -14,14 +14,19 @@ from fp4ref.ptx.run.spaces import Addresses, by_rank
 from fp4ref.ptx.run.state import LANES, WarpState
 
 _LANES = np.arange(LANES)
+_VECTORS = ("v2", "v4", "v8")
 
 
 class Strength(NamedTuple):
-    """``.sem`` and ``.scope`` of an access; a weak one has no scope."""
+    """``.sem`` and ``.scope`` of an access; a weak one has no scope.
+
+    A vector is as many accesses of one element [PTX: memory operations on vectors].
+    """
 
     acquires: bool = False
     releases: bool = False
     scope: str = ""
+    elements: int = 1
 
 
 WEAK = Strength()
@@ -34,11 +39,13 @@ def strength(opcode: str, default_scope: str = "") -> Strength:
     an opcode which is strong without saying so.
     """
     words = opcode.split(".")
+    elements = next((int(word[1:]) for word in words if word in _VECTORS), 1)
     if "volatile" in words:
-        return Strength(scope="sys")
+        return Strength(scope="sys", elements=elements)
     scope = next((word for word in words if word in SCOPES), default_scope)
     both = "acq_rel" in words
-    return Strength("acquire" in words or both, "release" in words or both, scope)
+    releases, acquires = "release" in words or both, "acquire" in words or both
+    return Strength(acquires, releases, scope, elements)
 
 
 def observe(
@@ -78,7 +85,8 @@ def observe(
         # An access that acquires comes after what it reads from.
         for lane, at in words if modifies or not is_write else ():
             order.strong_read(actor, lane, at, how.acquires, how.scope)
-        order.generic(actor, memory, cells, operation, is_write, masks, scope)
+        width = nbytes // how.elements
+        order.generic(actor, memory, cells, operation, is_write, masks, scope, width)
         if is_write and not scope and order.words:
             order.weak_write(memory.space, rows.tolist())
         for lane, at in words if is_write else ():

@@ -13,7 +13,8 @@ from functools import cached_property
 from fp4ref.errors import InputError
 from fp4ref.ptx.text.syntax import Entry, Instruction, Label, Module, PtxError, Symbol
 
-EXITS = ("ret", "exit", "trap", "brkpt")
+_RETURNS = ("ret", "exit")
+EXITS = (*_RETURNS, "trap", "brkpt")
 
 
 def base_name(opcode: str) -> str:
@@ -99,8 +100,8 @@ class Program:
         """Position where the lanes of each guarded branch meet again.
 
         Lanes that exit need not be met: an early exit does not count as a way to the
-        end, except for code that has no other. The value is ``len(instructions)`` where
-        lanes never meet.
+        end, except for code that has no other. A trap counts only where no exit does.
+        The value is ``len(instructions)`` where lanes never meet.
         """
         end = len(self.instructions)
         starts = {0, end, *self.labels.values()}
@@ -108,19 +109,21 @@ class Program:
             if base_name(instruction.opcode) in ("bra", *EXITS):
                 starts.add(i + 1)
         blocks = sorted(starts)
-        staying = immediate_post_dominators(self._edges(blocks, early_exits=False))
-        exiting = immediate_post_dominators(self._edges(blocks, early_exits=True))
+        ways = ((), _RETURNS, EXITS)
+        meets = [immediate_post_dominators(self._edges(blocks, w)) for w in ways]
         found: dict[int, int] = {}
         for b, start in enumerate(blocks[:-1]):
             branch = blocks[b + 1] - 1
             if branch >= start and self.instructions[branch].guard is not None:
-                meet = staying[b]
-                meet = exiting[b] if meet is None else meet
+                meet = next((m[b] for m in meets if m[b] is not None), None)
                 found[branch] = end if meet is None else blocks[meet]
         return found
 
-    def _edges(self, blocks: Sequence[int], early_exits: bool) -> list[list[int]]:
-        """Return the blocks that may follow each block; the last one is the end."""
+    def _edges(self, blocks: Sequence[int], ways: Sequence[str]) -> list[list[int]]:
+        """Return the blocks that may follow each block; the last one is the end.
+
+        Early exits lead to the end only if they are among `ways`.
+        """
         number = {start: b for b, start in enumerate(blocks)}
         last = len(blocks) - 1
         edges: list[list[int]] = []
@@ -134,20 +137,22 @@ class Program:
                 continue
             guarded = each.guard is not None
             if base == "bra":
-                target = self.target(each)
-                exits, to = guarded and self._is_exit(target), number[target]
+                to = number[self.target(each)]
+                exit_by = self._exit_at(self.target(each)) if guarded else ""
             else:
-                exits, to = guarded or stop < len(self.instructions), last
-            leaves = [to] if early_exits or not exits else []
+                to = last
+                exit_by = base if guarded or stop < len(self.instructions) else ""
+            leaves = [] if exit_by and exit_by not in ways else [to]
             edges.append(leaves + following if guarded else leaves)
         return [*edges, []]
 
-    def _is_exit(self, position: int) -> bool:
-        """Whether code at `position` exits at once."""
+    def _exit_at(self, position: int) -> str:
+        """Return by what code at `position` exits at once; '' if it does not."""
         if position >= len(self.instructions):
-            return True
+            return _RETURNS[0]
         each = self.instructions[position]
-        return base_name(each.opcode) in EXITS and each.guard is None
+        base = base_name(each.opcode)
+        return base if base in EXITS and each.guard is None else ""
 
 
 def immediate_post_dominators(
