@@ -39,6 +39,20 @@ class Tile:
 
 
 @dataclass(frozen=True)
+class Operands:
+    """What A and B are.
+
+    Parameters
+    ----------
+    operand_format
+        ``"nvfp4"``, a scale for 16 elements of type UE4M3 or UE8M0 as the operands have
+        it, or ``"mxfp4"``, a UE8M0 scale for 32.
+    """
+
+    operand_format: Literal["nvfp4", "mxfp4"] = "nvfp4"
+
+
+@dataclass(frozen=True)
 class Mainloop:
     """The rings between load, MMA and epilogue.
 
@@ -147,6 +161,7 @@ class GemmConfig:
     """
 
     tile: Tile = Tile()
+    operands: Operands = Operands()
     mainloop: Mainloop = Mainloop()
     cluster: Cluster = Cluster()
     tiles: TileOrder = TileOrder()

@@ -228,7 +228,7 @@ def _sizes(a: BlockScaled, b: BlockScaled, vec_size: int) -> tuple[int, int, int
         if q.vec_size != vec_size:
             raise InputError(
                 f"{name} has one scale for {q.vec_size} elements; this kernel takes "
-                f"{vec_size} (format 'nvfp4')",
+                f"{vec_size}: set operand_format={q.format!r}",
                 gap="gemm-operands",
             )
         if q.codes.ndim not in (2, 3):

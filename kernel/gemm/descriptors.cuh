@@ -20,17 +20,17 @@ constexpr u32 K_BLOCK_STEP = MMA_K / 2 >> 4;  // 32 bytes of an operand row
 constexpr u32 SF_BLOCK_STEP = 512 >> 4;       // one scale atom
 constexpr u32 SF_COLUMNS = 4;                 // of TMEM, for one scale atom
 
-// Matrix descriptors of one k-tile's buffers, one for each K=64 block, and of SFB for each row
-// block too.
+// Matrix descriptors of one k-tile's buffers: of the operands for each K=64 block, of the scales
+// for each atom.
 struct alignas(16) BufferDescriptors {
-    u64 a[K_BLOCKS], b[K_BLOCKS], sfa[K_BLOCKS], sfb[SFB_BLOCKS][K_BLOCKS];
+    u64 a[K_BLOCKS], b[K_BLOCKS], sfa[SF_ATOMS], sfb[SFB_BLOCKS][SF_ATOMS];
 };
 
 // Where an atom of SFB is: one after the other the parts that the CTAs of a column sent, and in
 // each the atoms of a row block side by side.
-__device__ __forceinline__ constexpr u32 sfb_atom(u32 block, u32 k_block) {
+__device__ __forceinline__ constexpr u32 sfb_atom(u32 block, u32 along_k) {
     constexpr u32 ATOMS = SF_ATOMS / SFB_PARTS;
-    return (k_block / ATOMS * SFB_BLOCKS + block) * ATOMS + k_block % ATOMS;
+    return (along_k / ATOMS * SFB_BLOCKS + block) * ATOMS + along_k % ATOMS;
 }
 
 struct Descriptors {
@@ -40,16 +40,19 @@ struct Descriptors {
 __device__ constexpr Descriptors all_descriptors() {
     Descriptors all = {};
     for (u32 i = 0; i < MAINLOOP_STAGES * K_GROUP; ++i) {
+        const u32 base = smem_map::BASE;
+        BufferDescriptors& buffer = all.buffers[i];
         for (u32 k_block = 0; k_block < K_BLOCKS; ++k_block) {
-            const u32 k = k_block * K_BLOCK_STEP, sf = k_block * SF_BLOCK_STEP;
-            const u32 base = smem_map::BASE;
-            BufferDescriptors& buffer = all.buffers[i];
+            const u32 k = k_block * K_BLOCK_STEP;
             buffer.a[k_block] = operand_descriptor(base + smem_map::A + i * A_NBYTES) + k;
             buffer.b[k_block] = operand_descriptor(base + smem_map::B + i * B_NBYTES) + k;
-            buffer.sfa[k_block] = scale_descriptor(base + smem_map::SFA + i * SFA_NBYTES) + sf;
-            const u64 sfb = scale_descriptor(base + smem_map::SFB + i * SFB_NBYTES);
+        }
+        const u64 sfa = scale_descriptor(base + smem_map::SFA + i * SFA_NBYTES);
+        const u64 sfb = scale_descriptor(base + smem_map::SFB + i * SFB_NBYTES);
+        for (u32 along_k = 0; along_k < SF_ATOMS; ++along_k) {
+            buffer.sfa[along_k] = sfa + along_k * SF_BLOCK_STEP;
             for (u32 block = 0; block < SFB_BLOCKS; ++block)
-                buffer.sfb[block][k_block] = sfb + sfb_atom(block, k_block) * SF_BLOCK_STEP;
+                buffer.sfb[block][along_k] = sfb + sfb_atom(block, along_k) * SF_BLOCK_STEP;
         }
     }
     return all;

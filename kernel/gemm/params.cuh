@@ -40,7 +40,7 @@ struct GemmParams : ParameterBlock {
 
     // Scales of one row of D.
     __device__ __forceinline__ u32 sfd_columns() const {
-        return (n + SF_VEC_SIZE - 1) / SF_VEC_SIZE;
+        return (n + SFD_VEC_SIZE - 1) / SFD_VEC_SIZE;
     }
 
     __device__ __forceinline__ TileGrid grid() const {

@@ -42,10 +42,14 @@ constexpr u32 A_PARTS = 1;
 constexpr u32 B_PARTS = 1;
 // the 1 CTAs of a column load one part each.
 constexpr u32 SFB_PARTS = 1;
-// NVFP4: elements of K that share a scale.
+// nvfp4: elements of K that share a scale.
 constexpr u32 SF_VEC_SIZE = 16;
+// NVFP4: elements of a row of D that share a scale.
+constexpr u32 SFD_VEC_SIZE = 16;
 // 256 elements in atoms of 64.
 constexpr u32 SF_ATOMS = 4;
+// 64 elements of an atom in MMAs of K = 64.
+constexpr u32 K_BLOCKS_PER_ATOM = 1;
 // 128 rows in blocks of 128.
 constexpr u32 SFB_BLOCKS = 1;
 // asked: None; None takes all 5 that fit.
@@ -68,9 +72,9 @@ constexpr u32 C_SUBTILE_NBYTES = 0;
 constexpr u32 C_ROW_NBYTES = 0;
 // 16,384 bytes in 128 rows.
 constexpr u32 D_ROW_NBYTES = 128;
-// 4 for 128 rows and each K=64 block.
+// 4 for 128 rows and each atom along K.
 constexpr u32 SFA_COLUMNS = 4;
-// 4 for each 128 of 128 rows and each K=64 block.
+// 4 for each 128 of 128 rows and each atom along K.
 constexpr u32 SFB_COLUMNS = 4;
 static_assert(MAINLOOP_STAGES >= SCALE_BUFFERS);
 

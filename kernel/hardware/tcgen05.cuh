@@ -23,8 +23,9 @@ __device__ __forceinline__ void tcgen05_cp(bool elected, u32 taddr, u64 s_desc) 
         : "memory");
 }
 
-// D = (A * SFA) * (B * SFB) + D; without enable_input_d, D starts at +0. Frame 6.6.9.
-template <u32 CTA_GROUP>
+// D = (A * SFA) * (B * SFB) + D; without enable_input_d, D starts at +0. SCALE_VEC: scales of a
+// row. Frame 6.6.9.
+template <u32 CTA_GROUP, u32 SCALE_VEC>
 __device__ __forceinline__ void tcgen05_mma(bool elected, u32 d, u64 a_desc, u64 b_desc,
                                             u32 idesc, u32 sfa, u32 sfb,
                                             bool enable_input_d) {
@@ -33,11 +34,12 @@ __device__ __forceinline__ void tcgen05_mma(bool elected, u32 d, u64 a_desc, u64
         ".reg .pred p, accumulate;\n\t"
         "setp.ne.b32 p, %7, 0;\n\t"
         "setp.ne.b32 accumulate, %6, 0;\n\t"
-        "@p tcgen05.mma.cta_group::%8.kind::mxf4nvf4.block_scale.scale_vec::4X"
+        "@p tcgen05.mma.cta_group::%8.kind::mxf4nvf4.block_scale.scale_vec::%9X"
         " [%0], %1, %2, %3, [%4], [%5], accumulate;\n\t"
         "}" ::"r"(d),
         "l"(a_desc), "l"(b_desc), "r"(idesc), "r"(sfa), "r"(sfb),
-        "r"(static_cast<u32>(enable_input_d)), "r"(static_cast<u32>(elected)), "n"(CTA_GROUP)
+        "r"(static_cast<u32>(enable_input_d)), "r"(static_cast<u32>(elected)), "n"(CTA_GROUP),
+        "n"(SCALE_VEC)
         : "memory");
 }
 

@@ -45,6 +45,7 @@ class OneSm:
         built where they are used.
         """
         warp, plan, address = self.warp, self.storage.plan, self.storage.address
+        atom = k_block // plan.k_blocks_per_atom
         shift = sfb_column_shift(plan.tile_n, work.n)
         labels = ["6.6.6", "6.6.9", "6.6.10", *(["6.6.12"] * (k_block > 0))]
         with warp.frame(*labels):
@@ -53,10 +54,11 @@ class OneSm:
                 self.taddr + plan.tmem.accumulators[accumulator.index],
                 operand_descriptor(address("a", buffer)) + k_block * K_BLOCK_STEP,
                 operand_descriptor(address("b", buffer)) + k_block * K_BLOCK_STEP,
-                plan.idesc(self.storage.params.scale_format),
-                scales.sfa + k_block * plan.sfa_columns,
-                scales.sfb + k_block * plan.sfb_columns + shift,
+                plan.idesc(self.storage.params.scale_format, k_block),
+                scales.sfa + atom * plan.sfa_columns,
+                scales.sfb + atom * plan.sfb_columns + shift,
                 accumulate,
+                scale_vec=plan.scale_vec,
                 cta_group=self.cta_group,
             )
         if not accumulate:

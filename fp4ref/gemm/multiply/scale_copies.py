@@ -83,14 +83,14 @@ class ScaleCopies:
         """Copy the atoms of one operand: 128 rows and 4 scales each.
 
         Shared memory has the parts that the CTAs of the cluster sent one after the
-        other, and in each the atoms of a row block side by side; TMEM has those of a
-        K=64 block side by side.
+        other, and in each the atoms of a row block side by side; TMEM has those at the
+        same place along K side by side.
         """
         descriptor, plan = scale_descriptor(source), self.storage.plan
-        for k_block in range(plan.k_blocks):
+        for along_k in range(plan.sf_atoms):
             for block in range(blocks):
-                at = to + (k_block * blocks + block) * SF_COLUMNS
-                part, k = divmod(k_block, plan.sf_atoms // parts)
+                at = to + (along_k * blocks + block) * SF_COLUMNS
+                part, k = divmod(along_k, plan.sf_atoms // parts)
                 atom = (part * blocks + block) * (plan.sf_atoms // parts) + k
                 tcgen05.cp(
                     self.warp,

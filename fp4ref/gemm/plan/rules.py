@@ -122,6 +122,7 @@ def _finite(field: str) -> None:
 _one_of("tile_m", 128, 256, gap="gemm-tile")
 _one_of("tile_n", 64, 128, 192, 256, gap="gemm-tile")
 _one_of("tile_k", TILE_K, gap="gemm-tile")
+_one_of("operand_format", "nvfp4", "mxfp4", gap="gemm-operands")
 _one_of("d_format", "f32", "bf16", "f16", "nvfp4", gap="gemm-output")
 _one_of("c_format", None, "f32", "bf16", "f16", gap="gemm-output")
 _one_of("activation", None, gap="gemm-activation", more=activations)
@@ -194,6 +195,20 @@ def _pair(p: Plan) -> str | None:
     )
 
 
+_PARTS = ("cluster_m", "cluster_n", "operand_format")
+
+
+@rule("every CTA sends whole scale atoms", "CUTLASS tma_partition", *_PARTS)
+def _scale_parts(p: Plan) -> str | None:
+    if p.sf_atoms % p.a_parts == p.sf_atoms % p.sfb_parts == 0:
+        return None
+    m, n, _ = p.cluster
+    return (
+        f"cluster_m={m}, cluster_n={n}: a stage has {p.sf_atoms} scale atoms along K, "
+        f"and each CTA of a row or column sends as many. Use at most {p.sf_atoms}"
+    )
+
+
 _TMEM = "PTX: tcgen05.alloc, 512 columns"
 
 
@@ -211,7 +226,14 @@ def _accumulators(p: Plan) -> str | None:
     )
 
 
-_COLUMNS = ("accumulator_stages", "tile_m", "tile_n", "scale_buffers", "k_group")
+_COLUMNS = (
+    "accumulator_stages",
+    "operand_format",
+    "tile_m",
+    "tile_n",
+    "scale_buffers",
+    "k_group",
+)
 
 
 @rule("accumulators and scales fit in TMEM", _TMEM, *_COLUMNS, _ACCUMULATORS)
@@ -226,7 +248,15 @@ def _columns(p: Plan) -> str | None:
     )
 
 
-_TILE = ("tile_m", "tile_n", "tile_k", "cta_group", "cluster_m", "cluster_n")
+_TILE = (
+    "tile_m",
+    "tile_n",
+    "tile_k",
+    "operand_format",
+    "cta_group",
+    "cluster_m",
+    "cluster_n",
+)
 _EPILOGUE = ("c_stages", "d_stages", "c_format", "d_format", "k_group", *_TILE)
 _BUDGET = "CUTLASS sm100_pipeline_carveout.inl"
 

@@ -26,7 +26,7 @@ from fp4ref.hardware.tcgen05 import InstrDescriptor
 from fp4ref.layout import SwizzleMode
 from fp4ref.layout.scale_factors import ATOM_COLS, ATOM_ROWS
 from fp4ref.numerics import ScaleFormat
-from fp4ref.tensors.block_format import NVFP4_VEC_SIZE
+from fp4ref.numerics.elements import BLOCKS
 
 CARVEOUT_NBYTES = 160
 """Barriers, CLC responses and TMEM pointer in CUTLASS's budget formula."""
@@ -156,10 +156,20 @@ class Plan(EpilogueValues):
         """Columns of an epilogue subtile."""
         return SUBTILE_N
 
-    @deduced("NVFP4: elements of K that share a scale", _SCALES)
+    @deduced("{c.operand_format}: elements of K that share a scale", _SCALES)
     def sf_vec_size(self) -> int:
         """Elements of a block with one scale."""
-        return NVFP4_VEC_SIZE
+        return BLOCKS[self.config.operands.operand_format].vec_size
+
+    @deduced("{p.sf_atom_k} elements of an atom in MMAs of K = 64", _SCALES)
+    def k_blocks_per_atom(self) -> int:
+        """MMAs that a scale atom serves, each with its part of every word."""
+        return self.sf_atom_k * self.k_blocks // self.tile_k
+
+    @deduced("scales of a row in an MMA: {value}", "PTX: tcgen05.mma, scale vectors")
+    def scale_vec(self) -> str:
+        """The ``scale_vec`` modifier of the MMA."""
+        return f"{ATOM_COLS // self.k_blocks_per_atom}X"
 
     @deduced("{p.sf_vec_size} for each of an atom's 4 columns", _SCALES)
     def sf_atom_k(self) -> int:
@@ -191,20 +201,20 @@ class Plan(EpilogueValues):
         """Row blocks of SFB in a stage, an atom high."""
         return self.sf_rows_b // ATOM_ROWS
 
-    @deduced("4 for 128 rows and each K=64 block", _SCALES)
+    @deduced("4 for 128 rows and each atom along K", _SCALES)
     def sfa_columns(self) -> int:
-        """TMEM columns of SFA for one K=64 block."""
+        """TMEM columns of SFA for one atom along K."""
         return SF_COLUMNS * self.sfa_blocks
 
-    @deduced("4 for each 128 of {p.sf_rows_b} rows and each K=64 block", _SCALES)
+    @deduced("4 for each 128 of {p.sf_rows_b} rows and each atom along K", _SCALES)
     def sfb_columns(self) -> int:
-        """TMEM columns of SFB for one K=64 block."""
+        """TMEM columns of SFB for one atom along K."""
         return SF_COLUMNS * self.sfb_blocks
 
-    @deduced("one for 128 rows of SFA or SFB and each of {p.k_blocks} blocks", _SCALES)
+    @deduced("one for 128 rows of SFA or SFB and each of {p.sf_atoms} atoms", _SCALES)
     def scale_copies(self) -> int:
         """``tcgen05.cp`` of a k-tile."""
-        return self.k_blocks * (self.sfa_blocks + self.sfb_blocks)
+        return self.sf_atoms * (self.sfa_blocks + self.sfb_blocks)
 
     # -- a mainloop stage ----------------------------------------------------------
 
@@ -382,14 +392,21 @@ class Plan(EpilogueValues):
     )
     def tmem(self) -> TmemMap:
         """Columns in TMEM."""
-        k_blocks = self.k_blocks
+        atoms = self.sf_atoms
         return TmemMap.of(
-            self.config, k_blocks * self.sfa_columns, k_blocks * self.sfb_columns
+            self.config, atoms * self.sfa_columns, atoms * self.sfb_columns
         )
 
-    def idesc(self, scale_format: ScaleFormat) -> int:
-        """Instruction descriptor of the tile's MMA; the scale type is an operand's."""
-        return InstrDescriptor(self.config.tile.m, self.tile_n, scale_format).encode()
+    def idesc(self, scale_format: ScaleFormat, k_block: int = 0) -> int:
+        """Instruction descriptor of one MMA; the scale type is an operand's.
+
+        With fewer than four scales a row the MMAs of an atom take one part of its words
+        after the other.
+        """
+        parts = self.k_blocks_per_atom
+        sf_id = k_block % parts * (ATOM_COLS // parts)
+        m, n = self.config.tile.m, self.tile_n
+        return InstrDescriptor(m, n, scale_format, sf_id, sf_id).encode()
 
     @cached_property
     def _by_name(self) -> dict[str, Buffer]:

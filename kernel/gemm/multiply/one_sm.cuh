@@ -4,6 +4,9 @@
 #include "../../layout/tmem_scales.cuh"
 #include "scale_copies.cuh"
 
+constexpr u32 SCALE_VEC = 4 / K_BLOCKS_PER_ATOM;  // scales of a row in one MMA
+constexpr u32 SF_ID = 1u << 29 | 1u << 4;         // of A and of B, in the instruction descriptor
+
 template <u32 CTA_GROUP>
 struct Umma {
     u32 taddr, idesc;
@@ -18,9 +21,11 @@ struct Umma {
                                           WorkTile work, u32 k_block, bool accumulate) const {
         const u32 d = taddr + accumulator.index * TILE_N;
         const u32 shift = sfb_column_shift(TILE_N, work.n);
-        tcgen05_mma<CTA_GROUP>(elected, d, buffer.a[k_block], buffer.b[k_block], idesc,
-                    scales.sfa + k_block * SFA_COLUMNS, scales.sfb + k_block * SFB_COLUMNS + shift,
-                    accumulate);
+        const u32 atom = k_block / K_BLOCKS_PER_ATOM;
+        const u32 sf_id = k_block % K_BLOCKS_PER_ATOM * SCALE_VEC;
+        tcgen05_mma<CTA_GROUP, SCALE_VEC>(elected, d, buffer.a[k_block], buffer.b[k_block],
+                                          idesc + sf_id * SF_ID, scales.sfa + atom * SFA_COLUMNS,
+                                          scales.sfb + atom * SFB_COLUMNS + shift, accumulate);
     }
 };
 

@@ -37,14 +37,14 @@ struct ScaleCopies {
         const u32 sfa = taddr + tmem_map::SFA + at;
         const u32 sfb = taddr + tmem_map::SFB + at;
 #pragma unroll
-        for (u32 k_block = 0; k_block < K_BLOCKS; ++k_block)
-            tcgen05_cp<CTA_GROUP>(elected, sfa + k_block * SFA_COLUMNS, from.sfa[k_block]);
+        for (u32 along_k = 0; along_k < SF_ATOMS; ++along_k)
+            tcgen05_cp<CTA_GROUP>(elected, sfa + along_k * SFA_COLUMNS, from.sfa[along_k]);
 #pragma unroll
-        for (u32 k_block = 0; k_block < K_BLOCKS; ++k_block)
+        for (u32 along_k = 0; along_k < SF_ATOMS; ++along_k)
 #pragma unroll
             for (u32 block = 0; block < SFB_BLOCKS; ++block)
-                tcgen05_cp<CTA_GROUP>(elected, sfb + k_block * SFB_COLUMNS + block * SF_COLUMNS,
-                           from.sfb[block][k_block]);
+                tcgen05_cp<CTA_GROUP>(elected, sfb + along_k * SFB_COLUMNS + block * SF_COLUMNS,
+                           from.sfb[block][along_k]);
         return {sfa, sfb};
     }
 
