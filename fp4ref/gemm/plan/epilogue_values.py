@@ -20,6 +20,11 @@ class EpilogueValues:
 
     config: GemmConfig
 
+    @property
+    def _rows(self) -> int:
+        """Rows of a CTA's tile."""
+        return self.config.tile.m // self.config.cluster.cta_group
+
     @deduced(
         "C is {c.c_format} and beta is {c.beta}: read if both are there",
         _KERNEL,
@@ -58,12 +63,12 @@ class EpilogueValues:
             activation=config.epilogue.activation,
         )
 
-    @deduced(f"{{c.tile_m}} x {SUBTILE_N} elements of {{c.c_format}}", _BUILDER)
+    @deduced(f"{{p.tile_m}} x {SUBTILE_N} elements of {{c.c_format}}", _BUILDER)
     def c_subtile_nbytes(self) -> int:
         """One C stage."""
         if self.config.epilogue.c_format is None:
             return 0
-        return self.config.tile.m * SUBTILE_N * self.c_type.bits // 8
+        return self._rows * SUBTILE_N * self.c_type.bits // 8
 
     @deduced("asked: {value} sets of scale columns", "PTX: order of tcgen05.cp and mma")
     def scale_buffers(self) -> int:
@@ -75,25 +80,25 @@ class EpilogueValues:
         """Elements of a block of D with one scale, where D has scales."""
         return NVFP4_VEC_SIZE
 
-    @deduced("{p.c_subtile_nbytes:,} bytes in {c.tile_m} rows", _BUILDER)
+    @deduced("{p.c_subtile_nbytes:,} bytes in {p.tile_m} rows", _BUILDER)
     def c_row_nbytes(self) -> int:
         """One row of a C stage."""
-        return self.c_subtile_nbytes // self.config.tile.m
+        return self.c_subtile_nbytes // self._rows
 
-    @deduced("{p.d_subtile_nbytes:,} bytes in {c.tile_m} rows", _BUILDER)
+    @deduced("{p.d_subtile_nbytes:,} bytes in {p.tile_m} rows", _BUILDER)
     def d_row_nbytes(self) -> int:
         """One row of a D stage."""
-        return self.d_subtile_nbytes // self.config.tile.m
+        return self.d_subtile_nbytes // self._rows
 
     @deduced("asked: {value}", _BUILDER)
     def d_stages(self) -> int:
         """D stages, each written again when its store has read it."""
         return self.config.epilogue.d_stages
 
-    @deduced(f"{{c.tile_m}} x {SUBTILE_N} elements of {{c.d_format}}", _BUILDER)
+    @deduced(f"{{p.tile_m}} x {SUBTILE_N} elements of {{c.d_format}}", _BUILDER)
     def d_subtile_nbytes(self) -> int:
         """One D stage."""
-        return self.config.tile.m * SUBTILE_N * self.d_type.bits // 8
+        return self._rows * SUBTILE_N * self.d_type.bits // 8
 
     @deduced(
         f"a row of {SUBTILE_N} elements is as long as the swizzle's span", _BUILDER

@@ -195,6 +195,17 @@ def _pair(p: Plan) -> str | None:
     )
 
 
+_PORTABLE = 8
+
+
+@rule("a cluster is portable", "CUDA guide: clusters", "cluster_m", "cluster_n")
+def _portable(p: Plan) -> str | None:
+    if p.cluster_size <= _PORTABLE:
+        return None
+    m, n, _ = p.cluster
+    return f"cluster_m={m}, cluster_n={n}: a cluster has at most {_PORTABLE} CTAs"
+
+
 _PARTS = ("cluster_m", "cluster_n", "operand_format")
 
 
