@@ -93,3 +93,13 @@ def check_exit(cta: Cta, in_flight: Iterable[AsyncOp]) -> None:
             rule="all TMEM is freed before exit [PTX: tcgen05.alloc]",
             remedy="execute tcgen05.dealloc by a whole warp",
         )
+    if cta.tmem.held:
+        raise ExitFault(
+            f"{cta.tmem.held} TMEM columns at exit were allocated or freed by the peer "
+            "CTA alone",
+            who=who,
+            where=cta.tmem.space,
+            rule="one warp of each CTA of a pair performs tcgen05.alloc and dealloc "
+            "[PTX: tcgen05.alloc]",
+            remedy="let a warp of this CTA take part in both",
+        )

@@ -20,6 +20,12 @@ SHAPE_MASK = 0x3F << 17 | 0x1F << 24
 The block-scaled kinds keep them 0.
 """
 
+_SHAPES: dict[str, dict[int, tuple[tuple[int, ...], int]]] = {
+    "block_scale": {1: ((128,), 8), 2: ((128, 256), 16)},
+    "unscaled": {1: ((64, 128), 8), 2: ((128, 256), 16)},
+}
+"""Values of M, and the step of N, by cta_group. Source: PTX, table of matrix shapes."""
+
 UnscaledKind = Literal["f16", "f8f6f4"]
 
 _E2M1 = element("e2m1").idesc["mxf4nvf4"]
@@ -75,15 +81,15 @@ class InstrDescriptor:
         )
 
     @classmethod
-    def decode(cls, word: int) -> InstrDescriptor:
+    def decode(cls, word: int, cta_group: int = 1) -> InstrDescriptor:
         """Read a 32-bit word.
 
         Raises
         ------
         DescriptorFault
-            A field has a value that these kinds do not take.
+            A field has a value that these kinds do not take with this group.
         NotModelled
-            Sparsity, K = 96, or M other than 128.
+            Sparsity or K = 96.
         """
         fields = f"idesc {word:#010x}"
         if (word >> 7) & 7 != _E2M1 or (word >> 10) & 3 != _E2M1:
@@ -106,19 +112,14 @@ class InstrDescriptor:
                 remedy="rebuild the descriptor",
             )
         n, m = (word >> 17 & 63) << 3, (word >> 27 & 3) << 7
-        if not 8 <= n <= 256:
-            raise DescriptorFault(
-                f"{fields}: N is {n}",
-                rule="N is 8 to 256 in steps of 8 for cta_group::1",
-                remedy="split N",
-            )
-        if word >> 2 & 1 or word >> 31 or m != MMA_M:
+        if word >> 2 & 1 or word >> 31:
             raise NotModelled(
-                f"{fields}: sparsity {word >> 2 & 1}, K size {word >> 31}, M {m}",
-                rule="this machine has dense K=64 MMAs with M=128 and cta_group::1",
-                remedy="use M=128 without sparsity",
+                f"{fields}: sparsity {word >> 2 & 1}, K size {word >> 31}",
+                rule="this machine has dense K=64 MMAs",
+                remedy="use K=64 without sparsity",
                 gap="mma-sparse" if word >> 2 & 1 else "mma-shape",
             )
+        _check_shape(fields, "block_scale", cta_group, m, n)
         return cls(
             m,
             n,
@@ -174,16 +175,17 @@ class UnscaledInstrDescriptor:
         )
 
     @classmethod
-    def decode(cls, word: int, kind: UnscaledKind) -> UnscaledInstrDescriptor:
+    def decode(
+        cls, word: int, kind: UnscaledKind, cta_group: int = 1
+    ) -> UnscaledInstrDescriptor:
         """Read a 32-bit word.
 
         Raises
         ------
         DescriptorFault
-            A field has a value that the kind does not take.
+            A field has a value that the kind does not take with this group.
         NotModelled
-            Sparsity, D other than F32, MN-major operands, elements of 6 or 4 bits, or
-            M other than 128.
+            Sparsity, D other than F32, MN-major operands, or elements of 6 or 4 bits.
         """
         a_format, b_format = _unscaled_types(word, kind)
         fields = f"idesc {word:#010x} of kind::{kind}"
@@ -195,20 +197,14 @@ class UnscaledInstrDescriptor:
             )
         m, n = (word >> 24 & 31) << 4, (word >> 17 & 63) << 3
         d_type = word >> 4 & 3
-        if word & 7 or d_type != 1 or m != MMA_M:
-            other = "mma-shape" if m != MMA_M else "mma-d-type"
+        if word & 7 or d_type != 1:
             raise NotModelled(
-                f"{fields}: sparsity {word & 7}, D type {_D_TYPES[d_type]}, M {m}",
-                rule="this machine has dense MMAs with M=128 and D in float32",
-                remedy="use M=128 and float32 accumulators without sparsity",
-                gap="mma-sparse" if word & 7 else other,
+                f"{fields}: sparsity {word & 7}, D type {_D_TYPES[d_type]}",
+                rule="this machine has dense MMAs with D in float32",
+                remedy="use float32 accumulators without sparsity",
+                gap="mma-sparse" if word & 7 else "mma-d-type",
             )
-        if not 16 <= n <= 256 or n % 16:
-            raise DescriptorFault(
-                f"{fields}: N is {n}",
-                rule="with M=128, N is 16 to 256 in steps of 16 for cta_group::1",
-                remedy="split or pad N",
-            )
+        _check_shape(fields, "unscaled", cta_group, m, n)
         if word >> 15 & 3:
             raise NotModelled(
                 f"{fields}: MN-major operands (transpose bits {word >> 15 & 3})",
@@ -225,6 +221,25 @@ class UnscaledInstrDescriptor:
             )
         negate_a, negate_b = bool(word >> 13 & 1), bool(word >> 14 & 1)
         return cls(kind, m, n, a_format, b_format, negate_a, negate_b)
+
+
+def _check_shape(fields: str, kinds: str, cta_group: int, m: int, n: int) -> None:
+    """Raise `DescriptorFault` for M or N that the kinds lack with this group."""
+    choices, step = _SHAPES[kinds][cta_group]
+    if m not in choices:
+        raise DescriptorFault(
+            f"{fields}: M is {m}",
+            rule=f"M is {' or '.join(map(str, choices))} with cta_group::{cta_group} "
+            "[PTX: matrix shape]",
+            remedy="change M, or the group in all tcgen05 instructions",
+        )
+    if not step <= n <= 256 or n % step:
+        raise DescriptorFault(
+            f"{fields}: N is {n}",
+            rule=f"N is {step} to 256 in steps of {step} with cta_group::{cta_group} "
+            "[PTX: matrix shape]",
+            remedy="split or pad N",
+        )
 
 
 def _unscaled_types(

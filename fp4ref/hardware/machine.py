@@ -126,6 +126,7 @@ class Machine(MachineState):
         check_launch(grid, cluster, smem_nbytes, len(self.sms))
         self.pending = origins(grid, cluster, only)
         self.dependents_launched = False
+        self.cta_group = 0
         self._attach_recorder()
         self.order.begin()
         for sm in self.sms:

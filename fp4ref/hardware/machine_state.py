@@ -43,6 +43,8 @@ class MachineState:
         Operations that have not landed, oldest first.
     pending
         First CTAs of the clusters that have not been launched.
+    cta_group, cta_group_user
+        Of the launch's tcgen05 instructions, 0 before the first; and what that was.
     stats, advisories
         How often each operation was issued, and each `Advisory` relied on.
     agent
@@ -72,6 +74,8 @@ class MachineState:
         self.in_flight: list[AsyncOp] = []
         self.pending: deque[Dim3] = deque()
         self.dependents_launched = False
+        self.cta_group = 0
+        self.cta_group_user = ""
         self.stats: dict[str, int] = {}
         self.advisories: dict[str, int] = {}
         self.agent = "host"

@@ -1,7 +1,8 @@
 """mma_operands: where an MMA finds A, B, their scales and D, and how it reads them.
 
 A and B are K-major tiles in shared memory, named by a descriptor. Scales and D are in
-TMEM, named by an address.
+TMEM, named by an address. For a pair each name stands for the same offset or address
+in both CTAs: each has its own rows of A and D, and half of the rows of B.
 """
 
 from __future__ import annotations
@@ -13,9 +14,16 @@ from numpy.typing import NDArray
 
 from fp4ref.errors import DescriptorFault, NotModelled, ScaleFactorFault
 from fp4ref.hardware.advisory import Advisory
+from fp4ref.hardware.data_path import DATA_PATHS, DataPath
+from fp4ref.hardware.shared_memory import SharedMemory
 from fp4ref.hardware.sm import Warp
 from fp4ref.hardware.smem import SmemDescriptor
-from fp4ref.hardware.tensor_memory import LANES, SF_ID_MASK, lane_column
+from fp4ref.hardware.tensor_memory import (
+    LANES,
+    SF_ID_MASK,
+    TensorMemory,
+    lane_column,
+)
 from fp4ref.layout import SwizzleMode
 from fp4ref.trace import Bytes, Range
 
@@ -25,7 +33,7 @@ SF_ROWS = 32
 
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """A K-major tile in shared memory.
+    """A K-major tile in the shared memory of one CTA.
 
     Attributes
     ----------
@@ -33,22 +41,30 @@ class Tile:
         Bounding range, for conflicts, bounds and the trace.
     """
 
-    warp: Warp
+    smem: SharedMemory
     desc: SmemDescriptor
     rows: int
     row_nbytes: int
     where: Range
 
     @classmethod
-    def of(cls, warp: Warp, desc: SmemDescriptor, rows: int, row_nbytes: int) -> Tile:
-        """Name the tile at `desc`.
+    def of(
+        cls,
+        warp: Warp,
+        desc: SmemDescriptor,
+        rows: int,
+        row_nbytes: int,
+        smem: SharedMemory | None = None,
+    ) -> Tile:
+        """Name the tile at `desc`, in the CTA of the warp or in another `smem`.
 
         Raises
         ------
         DescriptorFault, NotModelled, OutOfBounds
         """
-        where = _tile_range(warp, desc, rows, row_nbytes)
-        return cls(warp, desc, rows, row_nbytes, where)
+        smem = smem or warp.smem
+        where = _tile_range(warp.who, smem, desc, rows, row_nbytes)
+        return cls(smem, desc, rows, row_nbytes, where)
 
     @property
     def addresses(self) -> NDArray[np.int64]:
@@ -57,10 +73,12 @@ class Tile:
 
     def read(self) -> Bytes:
         """Gather the tile, shape (rows, row_nbytes)."""
-        return self.warp.smem.gather_async(self.addresses, self.where)
+        return self.smem.gather_async(self.addresses, self.where)
 
 
-def _tile_range(warp: Warp, desc: SmemDescriptor, rows: int, row_nbytes: int) -> Range:
+def _tile_range(
+    who: str, smem: SharedMemory, desc: SmemDescriptor, rows: int, row_nbytes: int
+) -> Range:
     """Bounding range of a K-major tile."""
     start = desc.start
     if desc.swizzle is SwizzleMode.NONE:
@@ -72,16 +90,16 @@ def _tile_range(warp: Warp, desc: SmemDescriptor, rows: int, row_nbytes: int) ->
         if into_row + row_nbytes > row:
             raise DescriptorFault(
                 what,
-                who=warp.who,
-                where=warp.smem.describe(start),
+                who=who,
+                where=smem.describe(start),
                 rule=f"a row stays inside its {row} bytes",
                 remedy="align the stage; advance along K inside the row only",
             )
         if at := start % desc.swizzle.alignment // row:
             raise NotModelled(
                 f"{what} starts at row {at} of the swizzle pattern",
-                who=warp.who,
-                where=warp.smem.describe(start),
+                who=who,
+                where=smem.describe(start),
                 rule=f"the pattern starts on {desc.swizzle.alignment} bytes; a tile "
                 "that means to start there and does not is read wrong",
                 remedy=f"align the stage to {desc.swizzle.alignment} bytes",
@@ -90,66 +108,114 @@ def _tile_range(warp: Warp, desc: SmemDescriptor, rows: int, row_nbytes: int) ->
         start -= into_row
     last_group, last_row = divmod(rows - 1, 8)
     nbytes = last_group * desc.stride_nbytes + last_row * pitch + row
-    where = Range(warp.smem.space, start, nbytes)
-    warp.smem.check_bounds(where)
+    where = Range(smem.space, start, nbytes)
+    smem.check_bounds(where)
     return where
 
 
 @dataclass(frozen=True, slots=True)
 class Accumulator:
-    """D of an MMA: 128 lanes x N columns of float32.
+    """D of an MMA in the TMEM of one CTA: rows x N of float32.
 
     Attributes
     ----------
+    path
+        Which cells hold which elements.
+    blocks
+        The cells, in the order of `path`.
     enable_input
         Whether the MMA adds to what D holds; else D starts at +0.
     """
 
-    warp: Warp
-    where: Range
+    tmem: TensorMemory
+    path: DataPath
+    blocks: tuple[Range, ...]
     enable_input: bool
 
     @classmethod
-    def of(cls, warp: Warp, d_tmem: int, n: int, enable_input: bool) -> Accumulator:
-        """Name the accumulator at `d_tmem`.
+    def of(
+        cls,
+        warp: Warp,
+        d_tmem: int,
+        n: int,
+        enable_input: bool,
+        path: DataPath = DATA_PATHS[128, 1],
+        tmem: TensorMemory | None = None,
+    ) -> Accumulator:
+        """Name the accumulator at `d_tmem`, in the CTA of the warp or another `tmem`.
 
         Raises
         ------
         DescriptorFault, TmemAllocationFault
         """
+        tmem = tmem or warp.tmem
         lane, column = lane_column(d_tmem)
-        if lane:
+        if lane not in path.lane_choices:
+            choices = " or ".join(map(str, path.lane_choices))
             raise DescriptorFault(
                 f"accumulator at lane {lane}",
                 who=warp.who,
                 where=f"taddr {d_tmem:#010x}",
-                rule="an accumulator with M=128 starts at lane 0",
-                remedy="clear the lane field",
+                rule=f"an accumulator of data path layout {path.name} starts at lane "
+                f"{choices} [PTX: data path layout organization]",
+                remedy="change the lane field",
             )
-        warp.tmem.check_allocated(column, n, warp.who)
-        return cls(warp, warp.tmem.rectangle(0, LANES, column, n), enable_input)
+        tmem.check_allocated(column, path.columns(n), warp.who)
+        return cls(tmem, path, path.blocks(tmem, lane, column, n), enable_input)
 
     @property
-    def inputs(self) -> list[Range]:
+    def inputs(self) -> tuple[Range, ...]:
         """The cells, if the MMA reads them."""
-        return [self.where] if self.enable_input else []
+        return self.blocks if self.enable_input else ()
 
     def read(self) -> NDArray[np.float32] | None:
         """Return what D holds; None stands for +0."""
         if not self.enable_input:
             return None
-        return self.warp.tmem.read(self.where).view(np.float32)
+        return self.path.join([self.tmem.read(b).view(np.float32) for b in self.blocks])
 
     def write(self, values: NDArray[np.float32]) -> None:
-        """Write D, shape (128, N)."""
-        self.warp.tmem.write(self.where, values.view(np.uint8))
+        """Write D, shape (rows, N)."""
+        for block, part in zip(self.blocks, self.path.split(values), strict=True):
+            self.tmem.write(block, np.ascontiguousarray(part).view(np.uint8))
 
 
-def scale_range(warp: Warp, taddr: int, rows: int, name: str) -> Range:
-    """Cells that hold the scales of `rows` rows, one 32-bit word for each row.
+@dataclass(frozen=True, slots=True)
+class Scales:
+    """Scales of A or B in the TMEM of one CTA, one 32-bit word for each row.
+
+    Row r is in lane r % 32 of a lane quarter and column r // 32. All four quarters hold
+    the same rows; those of B for a pair with M = 128 hold its first half in quarters
+    0 and 1, and its second in 2 and 3, where the columns of D are that they scale.
+    Source: PTX, scale factors; CuTe ``tmem_sf_frg``, ``ScaleFactorDuplicated2by2``.
+
+    Attributes
+    ----------
+    rows
+        Of one lane quarter.
+    parts
+        1, or 2 for the halves of B.
+    """
+
+    tmem: TensorMemory
+    where: Range
+    rows: int
+    parts: int = 1
+
+
+def find_scales(
+    warp: Warp,
+    taddr: int,
+    rows: int,
+    name: str,
+    tmem: TensorMemory | None = None,
+    parts: int = 1,
+) -> Scales:
+    """Name the scales at `taddr`, of `rows` rows in each lane quarter.
 
     An odd column counts as an advisory: PTX does not forbid it.
     """
+    tmem = tmem or warp.tmem
     lane, column = lane_column(taddr & ~SF_ID_MASK)
     if lane:
         raise DescriptorFault(
@@ -160,29 +226,68 @@ def scale_range(warp: Warp, taddr: int, rows: int, name: str) -> Range:
             remedy="clear the lane field",
         )
     columns = -(-rows // SF_ROWS)
-    warp.tmem.check_allocated(column, columns, warp.who)
+    tmem.check_allocated(column, columns, warp.who)
     if column % 2:
         warp.machine.advise(Advisory.ODD_SCALE_COLUMN)
-    return warp.tmem.rectangle(0, LANES, column, columns)
+    return Scales(tmem, tmem.rectangle(0, LANES, column, columns), rows, parts)
 
 
-def read_scales(
-    warp: Warp, where: Range, rows: int, sf_id: int, count: int
-) -> NDArray[np.uint8]:
-    """Scale codes of each row, shape (rows, count); lane r % 32, column r // 32."""
-    columns = where.nbytes // 4
-    cells = warp.tmem.read(where).reshape(4, SF_ROWS, columns, 4)
-    if (cells != cells[:1]).any():
-        quarter, lane, column, byte = np.argwhere(cells != cells[:1])[0]
+def read_scales(scales: Scales, who: str, sf_id: int, count: int) -> NDArray[np.uint8]:
+    """Scale codes of each row, shape (rows * parts, count).
+
+    Raises
+    ------
+    ScaleFactorFault
+        Lane quarters that should hold the same scales do not.
+    """
+    columns, parts = scales.where.nbytes // 4, scales.parts
+    copies = 4 // parts
+    cells = scales.tmem.read(scales.where)
+    cells = cells.reshape(parts, copies, SF_ROWS, columns, 4)
+    if (cells != cells[:, :1]).any():
+        part, copy, lane, column, byte = np.argwhere(cells != cells[:, :1])[0]
+        row = column * SF_ROWS + lane + part * scales.rows
+        first = copies * SF_ROWS * part + lane
         raise ScaleFactorFault(
-            f"scale byte {byte} of row {column * SF_ROWS + lane} is "
-            f"{cells[0, lane, column, byte]:#04x} in lane {lane} and "
-            f"{cells[quarter, lane, column, byte]:#04x} in lane "
-            f"{lane + SF_ROWS * quarter}",
-            who=warp.who,
-            where=warp.tmem.describe(where.start),
-            rule="scales are the same in all four lane quarters [PTX: scale factors]",
-            remedy="copy with 32x128b.warpx4",
+            f"scale byte {byte} of row {row} is "
+            f"{cells[part, 0, lane, column, byte]:#04x} in lane {first} and "
+            f"{cells[part, copy, lane, column, byte]:#04x} in lane "
+            f"{first + SF_ROWS * copy}",
+            who=who,
+            where=scales.tmem.describe(scales.where.start),
+            rule="scales are the same in all four lane quarters [PTX: scale factors]"
+            if parts == 1
+            else "scales of B are the same in lane quarters 0 and 1, and in 2 and 3, "
+            "for a pair with M = 128 [CuTe: ScaleFactorDuplicated2by2]",
+            remedy="copy with 32x128b.warpx4"
+            if parts == 1
+            else "copy with 64x128b.warpx2::01_23",
         )
-    by_row = cells[0].transpose(1, 0, 2).reshape(columns * SF_ROWS, 4)
-    return np.ascontiguousarray(by_row[:rows, sf_id : sf_id + count])
+    by_row = cells[:, 0].transpose(0, 2, 1, 3).reshape(parts, columns * SF_ROWS, 4)
+    codes = by_row[:, : scales.rows, sf_id : sf_id + count]
+    return np.ascontiguousarray(codes.reshape(-1, count))
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """What one CTA holds of an MMA: rows of A and D, its part of B, the scales."""
+
+    a: Tile
+    b: Tile
+    d: Accumulator
+    scales: tuple[Scales, ...] = ()
+
+    @property
+    def cells_read(self) -> list[Range]:
+        """TMEM that the MMA reads."""
+        return [*(each.where for each in self.scales), *self.d.inputs]
+
+    @property
+    def reads(self) -> list[Range]:
+        """All that the MMA reads in this CTA."""
+        return [self.a.where, self.b.where, *self.cells_read]
+
+
+def join_rows(parts: list[Bytes]) -> Bytes:
+    """Make B of the tiles that two CTAs hold, the even one's first."""
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)

@@ -7,6 +7,8 @@ instruction descriptor and the arithmetic. One instruction takes 32 bytes along 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,17 +16,13 @@ from numpy.typing import NDArray
 
 from fp4ref.errors import NotModelled
 from fp4ref.hardware.advisory import Advisory
+from fp4ref.hardware.cta_pair import participants, with_group
+from fp4ref.hardware.data_path import DATA_PATHS
 from fp4ref.hardware.instr_descriptor import UnscaledInstrDescriptor, UnscaledKind
-from fp4ref.hardware.mma_operands import Accumulator, Tile
+from fp4ref.hardware.mma_operands import Accumulator, Share, Tile, join_rows
 from fp4ref.hardware.sm import Warp
 from fp4ref.hardware.smem import SmemDescriptor
-from fp4ref.hardware.tcgen05_issue import (
-    accumulator_facts,
-    before_mma,
-    check_cta_group,
-    issue,
-    observe,
-)
+from fp4ref.hardware.tcgen05_issue import issue_mma
 from fp4ref.numerics import ElementFormat, matmul_unscaled
 from fp4ref.trace import Bytes
 
@@ -44,10 +42,11 @@ def mma(
     disable_output_lanes: tuple[int, ...] = (),
     cta_group: int = 1,
 ) -> None:
-    """``tcgen05.mma.cta_group::1.kind::{f16,f8f6f4}``.
+    """``tcgen05.mma.kind::{f16,f8f6f4}``.
 
-    ``D = A * B + D``; without `enable_input_d`, D starts at +0. D is 128 lanes x N
-    columns of float32. A and B are K-major tiles in shared memory.
+    ``D = A * B + D``; without `enable_input_d`, D starts at +0. D is M x N of float32.
+    A and B are K-major tiles in shared memory. For a pair each CTA has M / 2 rows of A
+    and D, and N / 2 rows of B.
 
     Parameters
     ----------
@@ -60,47 +59,44 @@ def mma(
     MissingProxyFence, UninitialisedRead
         At landing.
     """
-    check_cta_group(warp, cta_group, "tcgen05.mma")
+    ctas = participants(warp, cta_group, "tcgen05.mma")
     _check_output_lanes(warp, disable_output_lanes)
-    i = UnscaledInstrDescriptor.decode(idesc, kind)
+    i = UnscaledInstrDescriptor.decode(idesc, kind, cta_group)
     a_smem, b_smem = SmemDescriptor.decode(a_desc), SmemDescriptor.decode(b_desc)
-    d = Accumulator.of(warp, d_tmem, i.n, enable_input_d)
-    a = Tile.of(warp, a_smem, i.m, ROW_NBYTES)
-    b = Tile.of(warp, b_smem, i.n, ROW_NBYTES)
+    path = DATA_PATHS[i.m, cta_group]
+    shares = []
+    for cta in ctas:
+        d = Accumulator.of(warp, d_tmem, i.n, enable_input_d, path, cta.tmem)
+        a = Tile.of(warp, a_smem, path.rows, ROW_NBYTES, cta.smem)
+        b = Tile.of(warp, b_smem, i.n // len(ctas), ROW_NBYTES, cta.smem)
+        shares.append(Share(a, b, d))
 
-    observe(
+    operands: dict[str, Any] = {"d_tmem": d_tmem, "a_desc": a_desc, "b_desc": b_desc}
+    operands |= {"idesc": idesc, "enable_input_d": enable_input_d, "kind": kind}
+    issue_mma(
         warp,
-        "tcgen05.mma",
-        tiles=[a.addresses, b.addresses],
-        reads=d.inputs,
-        writes=d.where,
-        facts=accumulator_facts(d_tmem, idesc),
+        with_group(operands, cta_group),
+        shares,
+        partial(_multiply, warp, i, shares),
     )
 
-    def land() -> None:
-        _accept_barriers(warp, a, b)
-        codes_a, codes_b = _codes(a.read(), i.a_format), _codes(b.read(), i.b_format)
-        d.write(
+
+def _multiply(warp: Warp, i: UnscaledInstrDescriptor, shares: Sequence[Share]) -> None:
+    """Land an MMA: read what it names, multiply, write D."""
+    _accept_barriers(warp, *(tile for share in shares for tile in (share.a, share.b)))
+    tiles = [(share.a.read(), share.b.read()) for share in shares]
+    codes_b = _codes(join_rows([b for _, b in tiles]), i.b_format)
+    for share, (a, _) in zip(shares, tiles, strict=True):
+        codes_a = _codes(a, i.a_format)
+        share.d.write(
             matmul_unscaled(
                 codes_a ^ i.a_format.element.sign if i.negate_a else codes_a,
                 codes_b ^ i.b_format.element.sign if i.negate_b else codes_b,
-                d.read(),
+                share.d.read(),
                 a_format=i.a_format,
                 b_format=i.b_format,
             )
         )
-
-    operands: dict[str, Any] = {"d_tmem": d_tmem, "a_desc": a_desc, "b_desc": b_desc}
-    operands |= {"idesc": idesc, "enable_input_d": enable_input_d, "kind": kind}
-    issue(
-        warp,
-        "tcgen05.mma",
-        operands,
-        land,
-        reads=[a.where, b.where, *d.inputs],
-        writes=[d.where],
-        after=before_mma(warp, d.where, d_tmem, idesc),
-    )
 
 
 def _check_output_lanes(warp: Warp, disabled: tuple[int, ...]) -> None:
@@ -109,7 +105,7 @@ def _check_output_lanes(warp: Warp, disabled: tuple[int, ...]) -> None:
         raise NotModelled(
             "tcgen05.mma with disable-output-lane",
             who=warp.who,
-            rule="this machine writes all 128 lanes of D",
+            rule="this machine writes all lanes of D",
             remedy="pass a vector of zeros",
             gap="mma-disable-output-lane",
         )
@@ -119,7 +115,7 @@ def _accept_barriers(warp: Warp, *tiles: Tile) -> None:
     """Take a barrier for the missing proxy fence, and count that it was needed."""
     for tile in tiles:
         # Only with ordering "shipped" does a barrier leave its mark.
-        if warp.smem.accept_barriers(tile.where):
+        if tile.smem.accept_barriers(tile.where):
             warp.machine.advise(Advisory.BARRIER_FOR_PROXY_FENCE)
 
 

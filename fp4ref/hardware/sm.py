@@ -341,13 +341,20 @@ def _linear(ctaid: Dim3, grid: Dim3) -> int:
 
 
 class Cluster:
-    """CTAs that were launched together, by rank, and their ``barrier.cluster``."""
+    """CTAs that were launched together, by rank, and their ``barrier.cluster``.
+
+    Attributes
+    ----------
+    pairs
+        The `CtaPair` objects in use, by their even rank.
+    """
 
     def __init__(self, shape: Dim3) -> None:
         self.shape = shape
         self.ctas: list[Cta] = []
         self.arrived: set[Warp] = set()
         self.rounds = 0
+        self.pairs: dict[int, Any] = {}
 
     @property
     def live(self) -> list[Warp]:

@@ -7,6 +7,7 @@ descriptors, idesc and TMEM addresses (`mma_operands`). What comes after what is
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, Literal
 
@@ -14,27 +15,37 @@ import numpy as np
 
 from fp4ref.errors import DescriptorFault, NotModelled, ScaleFactorFault
 from fp4ref.hardware.cluster import multicast_targets
+from fp4ref.hardware.cta_pair import participants, with_group
+from fp4ref.hardware.data_path import DATA_PATHS
 from fp4ref.hardware.instr_descriptor import MMA_M as MMA_M
 from fp4ref.hardware.instr_descriptor import InstrDescriptor as InstrDescriptor
 from fp4ref.hardware.mma_operands import (
     SF_ROWS,
     Accumulator,
+    Scales,
+    Share,
     Tile,
+    find_scales,
+    join_rows,
     read_scales,
-    scale_range,
 )
 from fp4ref.hardware.sm import Warp
 from fp4ref.hardware.smem import SmemDescriptor
 from fp4ref.hardware.tcgen05_issue import (
-    accumulator_facts,
     before_cp,
-    before_mma,
-    check_cta_group,
     in_flight_of,
     issue,
+    issue_mma,
     observe,
+    overlap,
 )
-from fp4ref.hardware.tensor_memory import LANES, SF_ID_MASK, lane_column
+from fp4ref.hardware.tensor_memory import (
+    CELL_NBYTES,
+    LANES,
+    SF_ID_MASK,
+    TensorMemory,
+    lane_column,
+)
 from fp4ref.layout import SwizzleMode
 from fp4ref.numerics import mma_block_scaled, unpack_e2m1
 from fp4ref.numerics.elements import legal_scale_formats
@@ -62,16 +73,17 @@ def cp(
     shape: str = "32x128b.warpx4",
     cta_group: int = 1,
 ) -> None:
-    """``tcgen05.cp.cta_group::1.32x128b.warpx4 [taddr], s_desc``. Frame 6.6.4.
+    """``tcgen05.cp.32x128b.warpx4 [taddr], s_desc``. Frame 6.6.4.
 
     Copies 32 rows of 16 bytes from shared memory into 4 columns. Row r lands in lanes
-    r, r + 32, r + 64 and r + 96.
+    r, r + 32, r + 64 and r + 96. For a pair each CTA's shared memory is copied to its
+    own TMEM.
 
     Raises
     ------
-    DescriptorFault, NotModelled, TmemAllocationFault, MissingProxyFence
+    DescriptorFault, NotModelled, TmemAllocationFault, MissingProxyFence, ClusterFault
     """
-    check_cta_group(warp, cta_group, "tcgen05.cp")
+    ctas = participants(warp, cta_group, "tcgen05.cp")
     desc = SmemDescriptor.decode(s_desc)
     if shape != "32x128b.warpx4" or desc.swizzle is not SwizzleMode.NONE:
         raise NotModelled(
@@ -89,24 +101,34 @@ def cp(
             rule="warpx4 writes all four lane quarters from lane 0",
             remedy="clear the lane field",
         )
-    warp.tmem.check_allocated(column, 4, warp.who)
-    source = Tile.of(warp, desc, SF_ROWS, 16)
-    target = warp.tmem.rectangle(0, LANES, column, 4)
-
-    observe(warp, "tcgen05.cp", tiles=[source.addresses], reads=[], writes=target)
+    copies: list[tuple[Tile, TensorMemory, Range]] = []
+    for cta in ctas:
+        cta.tmem.check_allocated(column, 4, warp.who)
+        source = Tile.of(warp, desc, SF_ROWS, 16, cta.smem)
+        copies.append((source, cta.tmem, cta.tmem.rectangle(0, LANES, column, 4)))
+    targets = [target for _, _, target in copies]
+    observe(
+        warp,
+        "tcgen05.cp",
+        tiles=[source for source, _, _ in copies],
+        reads=[],
+        writes=[(tmem, [target]) for _, tmem, target in copies],
+    )
 
     def land() -> None:
-        rows = source.read()
-        warp.tmem.write(target, np.tile(rows, (4, 1)))
+        for source, tmem, target in copies:
+            rows = source.read()
+            tmem.write(target, np.tile(rows, (4, 1)))
 
+    operands = {"taddr": taddr, "s_desc": s_desc, "shape": shape, "nbytes": CP_NBYTES}
     issue(
         warp,
         "tcgen05.cp",
-        {"taddr": taddr, "s_desc": s_desc, "shape": shape, "nbytes": CP_NBYTES},
+        with_group(operands, cta_group),
         land,
-        reads=[source.where],
-        writes=[target],
-        after=before_cp(warp, target),
+        reads=[source.where for source, _, _ in copies],
+        writes=targets,
+        after=before_cp(warp, targets),
     )
 
 
@@ -124,10 +146,11 @@ def mma(
     scale_vec: str = "4X",
     cta_group: int = 1,
 ) -> None:
-    """``tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale``. Frame 6.6.9.
+    """``tcgen05.mma.kind::mxf4nvf4.block_scale``. Frame 6.6.9.
 
     ``D = (A * SFA) * (B * SFB) + D``; without `enable_input_d`, D starts at +0. D is
-    128 lanes x N columns of float32.
+    M x N of float32. For a pair each CTA has M / 2 rows of A with their scales and of
+    D, N / 2 rows of B, and the scales of all N rows.
 
     Parameters
     ----------
@@ -141,75 +164,70 @@ def mma(
     ScaleFactorFault
         At landing: the four lane quarters hold different scales.
     NotModelled, TmemAllocationFault, MissingProxyFence, UninitialisedRead
+    ClusterFault
+        There is no peer, or the kernel uses the other group too.
     """
-    check_cta_group(warp, cta_group, "tcgen05.mma")
-    i = InstrDescriptor.decode(idesc)
+    ctas = participants(warp, cta_group, "tcgen05.mma")
+    i = InstrDescriptor.decode(idesc, cta_group)
     vec_size = _check_scales(warp, i, kind, scale_vec)
     a_smem, b_smem = SmemDescriptor.decode(a_desc), SmemDescriptor.decode(b_desc)
-    d = Accumulator.of(warp, d_tmem, i.n, enable_input_d)
-    sfa = scale_range(warp, sfa_tmem, i.m, "SFA")
-    sfb = scale_range(warp, sfb_tmem, i.n, "SFB")
-    _check_apart(warp, d.where, sfa, sfb, i.n)
-    a = Tile.of(warp, a_smem, i.m, ROW_NBYTES)
-    b = Tile.of(warp, b_smem, i.n, ROW_NBYTES)
-    observe(
-        warp,
-        "tcgen05.mma",
-        tiles=[a.addresses, b.addresses],
-        reads=[sfa, sfb, *d.inputs],
-        writes=d.where,
-        facts=accumulator_facts(d_tmem, idesc),
-    )
+    path = DATA_PATHS[i.m, cta_group]
+    shares = []
+    for cta in ctas:
+        d = Accumulator.of(warp, d_tmem, i.n, enable_input_d, path, cta.tmem)
+        sfa = find_scales(warp, sfa_tmem, path.rows, "SFA", cta.tmem)
+        parts = path.column_parts
+        sfb = find_scales(warp, sfb_tmem, i.n // parts, "SFB", cta.tmem, parts)
+        _check_apart(warp, d, sfa, sfb)
+        a = Tile.of(warp, a_smem, path.rows, ROW_NBYTES, cta.smem)
+        b = Tile.of(warp, b_smem, i.n // len(ctas), ROW_NBYTES, cta.smem)
+        shares.append(Share(a, b, d, (sfa, sfb)))
     operands: dict[str, Any] = {"d_tmem": d_tmem, "a_desc": a_desc, "b_desc": b_desc}
     operands |= {"idesc": idesc, "sfa_tmem": sfa_tmem, "sfb_tmem": sfb_tmem}
     operands |= {"enable_input_d": enable_input_d, "kind": kind, "scale_vec": scale_vec}
-    issue(
+    issue_mma(
         warp,
-        "tcgen05.mma",
-        operands,
-        partial(_multiply, i, vec_size, a, b, sfa, sfb, d),
-        reads=[a.where, b.where, sfa, sfb, *d.inputs],
-        writes=[d.where],
-        after=before_mma(warp, d.where, d_tmem, idesc),
+        with_group(operands, cta_group),
+        shares,
+        partial(_multiply, warp.who, i, vec_size, shares),
     )
 
 
 def _multiply(
-    i: InstrDescriptor,
-    vec_size: int,
-    a: Tile,
-    b: Tile,
-    sfa: Range,
-    sfb: Range,
-    d: Accumulator,
+    who: str, i: InstrDescriptor, vec_size: int, shares: Sequence[Share]
 ) -> None:
     """Land an MMA: read what it names, multiply, write D."""
-    codes_a, codes_b = unpack_e2m1(a.read()), unpack_e2m1(b.read())
-    scales_a = read_scales(d.warp, sfa, i.m, i.a_sf_id, MMA_K // vec_size)
-    scales_b = read_scales(d.warp, sfb, i.n, i.b_sf_id, MMA_K // vec_size)
-    d.write(
-        mma_block_scaled(
-            codes_a ^ 8 if i.negate_a else codes_a,
-            codes_b ^ 8 if i.negate_b else codes_b,
-            scales_a,
-            scales_b,
-            d.read(),
-            scale_format=i.scale_format,
-            vec_size=vec_size,
+    tiles = [(share.a.read(), share.b.read()) for share in shares]
+    b = join_rows([rows for _, rows in tiles])
+    for share, (a, _) in zip(shares, tiles, strict=True):
+        codes_a, codes_b = unpack_e2m1(a), unpack_e2m1(b)
+        sfa, sfb = share.scales
+        scales_a = read_scales(sfa, who, i.a_sf_id, MMA_K // vec_size)
+        scales_b = read_scales(sfb, who, i.b_sf_id, MMA_K // vec_size)
+        share.d.write(
+            mma_block_scaled(
+                codes_a ^ 8 if i.negate_a else codes_a,
+                codes_b ^ 8 if i.negate_b else codes_b,
+                scales_a,
+                scales_b,
+                share.d.read(),
+                scale_format=i.scale_format,
+                vec_size=vec_size,
+            )
         )
-    )
 
 
-def _check_apart(warp: Warp, d: Range, sfa: Range, sfb: Range, n: int) -> None:
+def _check_apart(warp: Warp, d: Accumulator, *scales: Scales) -> None:
     """Raise `ScaleFactorFault` for scales in the columns of the accumulator."""
-    for scales, name in ((sfa, "SFA"), (sfb, "SFB")):
-        if d.overlaps(scales):
+    for each, name in zip(scales, ("SFA", "SFB"), strict=True):
+        if shared := overlap(d.blocks, [each.where]):
             raise ScaleFactorFault(
                 f"{name} lies in the columns of the accumulator",
                 who=warp.who,
-                where=warp.tmem.describe(max(d.start, scales.start)),
+                where=d.tmem.describe(max(where.start for where in shared)),
                 rule="an MMA may not overwrite the scales it reads",
-                remedy=f"keep {n} columns for D, and the scales outside them",
+                remedy=f"keep {d.blocks[0].nbytes // CELL_NBYTES} columns for D, and "
+                "the scales outside them",
             )
 
 
@@ -218,10 +236,10 @@ def commit(
 ) -> None:
     """``tcgen05.commit...mbarrier::arrive::one.shared::cluster.b64``. Frames 6.7, 6.10.
 
-    One arrival on `mbar` when all earlier cp and mma of this warp are complete; with
-    `cta_mask`, on the same offset in every CTA of the mask.
+    One arrival on `mbar` when all earlier cp and mma of this warp are complete, for a
+    pair in both CTAs; with `cta_mask`, on the same offset in every CTA of the mask.
     """
-    check_cta_group(warp, cta_group, "tcgen05.commit")
+    participants(warp, cta_group, "tcgen05.commit")
     cta, offset = warp.cta.resolve_shared(mbar)
     targets = [cta] if cta_mask is None else multicast_targets(warp, cta_mask)
 
@@ -236,7 +254,7 @@ def commit(
             unit = target.mbarriers
             unit.update(offset, arrivals=1, who="tcgen05.commit", issuer=warp.who)
 
-    operands = {"mbar": mbar, "count": 1}
+    operands = with_group({"mbar": mbar, "count": 1}, cta_group)
     if cta_mask is not None:
         operands["cta_mask"] = cta_mask
     issue(warp, "tcgen05.commit", operands, land, after=in_flight_of(warp))

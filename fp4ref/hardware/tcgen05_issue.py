@@ -12,27 +12,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from fp4ref.errors import NotModelled, ReadWhileInFlight
+from fp4ref.errors import ReadWhileInFlight
 from fp4ref.hardware.advisory import Advisory
 from fp4ref.hardware.in_flight import AsyncOp
 from fp4ref.hardware.instr_descriptor import SHAPE_MASK
+from fp4ref.hardware.mma_operands import Share, Tile
 from fp4ref.hardware.order.book import NO_FACTS
 from fp4ref.hardware.sm import Warp
+from fp4ref.hardware.tensor_memory import TensorMemory
 from fp4ref.trace import Range
-
-
-def check_cta_group(warp: Warp, cta_group: int, what: str) -> None:
-    """Raise `NotModelled` for a pair of CTAs."""
-    if cta_group != 1:
-        raise NotModelled(
-            f"{what}.cta_group::{cta_group}",
-            who=warp.who,
-            remedy="use cta_group::1",
-            gap="cta-pair",
-        )
 
 
 def in_flight_of(warp: Warp) -> list[AsyncOp]:
@@ -42,18 +30,20 @@ def in_flight_of(warp: Warp) -> list[AsyncOp]:
     return list(queue)
 
 
-def before_cp(warp: Warp, target: Range) -> list[AsyncOp]:
-    """Return what a copy to `target` comes after."""
+def before_cp(warp: Warp, targets: Sequence[Range]) -> list[AsyncOp]:
+    """Return what a copy to `targets` comes after."""
     if warp.machine.ordering == "ptx":
         return []
     earlier = in_flight_of(warp)
-    if any(r.overlaps(target) for op in earlier for r in op.reads):
+    if any(overlap(op.reads, targets) for op in earlier):
         warp.machine.advise(Advisory.COPY_OVER_MMA)
     return earlier
 
 
-def before_mma(warp: Warp, d: Range, d_tmem: int, idesc: int) -> list[AsyncOp]:
-    """Return what an MMA into `d` comes after.
+def before_mma(
+    warp: Warp, d: Sequence[Range], d_tmem: int, idesc: int
+) -> list[AsyncOp]:
+    """Return what an MMA into the cells `d` comes after.
 
     Raises
     ------
@@ -66,17 +56,34 @@ def before_mma(warp: Warp, d: Range, d_tmem: int, idesc: int) -> list[AsyncOp]:
             continue
         same_shape = (op.operands["idesc"] ^ idesc) & SHAPE_MASK == 0
         same = op.operands["d_tmem"] == d_tmem and same_shape
-        if not same and op.writes[0].overlaps(d):
+        if not same and (shared := overlap(op.writes, d)):
             raise ReadWhileInFlight(
                 "tcgen05.mma into columns that an MMA in flight of another shape or "
                 "start writes",
                 who=warp.who,
-                where=warp.tmem.describe(max(d.start, op.writes[0].start)),
+                where=_tmem_of(warp, shared[1]).describe(
+                    max(each.start for each in shared)
+                ),
                 rule="MMAs are ordered only with the same shape and accumulator [PTX: "
                 "tcgen05 memory model]",
                 remedy="wait for the commit of the earlier MMAs",
             )
     return earlier
+
+
+def overlap(some: Sequence[Range], others: Sequence[Range]) -> tuple[Range, ...]:
+    """Return the first range of each that share a byte; () if none do."""
+    for a in some:
+        for b in others:
+            if a.overlaps(b):
+                return a, b
+    return ()
+
+
+def _tmem_of(warp: Warp, where: Range) -> TensorMemory:
+    """TMEM of the cluster that a range lies in."""
+    ctas = warp.cta.cluster.ctas
+    return next(cta.tmem for cta in ctas if cta.tmem.space == where.space)
 
 
 def accumulator_facts(d_tmem: int, idesc: int) -> dict[str, int]:
@@ -107,13 +114,47 @@ def issue(
     warp.tcgen05_queue.append(op)
 
 
+def issue_mma(
+    warp: Warp,
+    operands: Mapping[str, Any],
+    shares: Sequence[Share],
+    land: Callable[[], None],
+) -> None:
+    """Put an MMA in flight, after what it is ordered after.
+
+    Parameters
+    ----------
+    shares
+        What each CTA holds of it.
+    """
+    d_tmem, idesc = operands["d_tmem"], operands["idesc"]
+    observe(
+        warp,
+        "tcgen05.mma",
+        tiles=[tile for share in shares for tile in (share.a, share.b)],
+        reads=[(share.d.tmem, share.cells_read) for share in shares],
+        writes=[(share.d.tmem, share.d.blocks) for share in shares],
+        facts=accumulator_facts(d_tmem, idesc),
+    )
+    writes = [block for share in shares for block in share.d.blocks]
+    issue(
+        warp,
+        "tcgen05.mma",
+        operands,
+        land,
+        reads=[where for share in shares for where in share.reads],
+        writes=writes,
+        after=before_mma(warp, writes, d_tmem, idesc),
+    )
+
+
 def observe(
     warp: Warp,
     operation: str,
     *,
-    tiles: Sequence[NDArray[np.int64]],
-    reads: Sequence[Range],
-    writes: Range,
+    tiles: Sequence[Tile],
+    reads: Sequence[tuple[TensorMemory, Sequence[Range]]],
+    writes: Sequence[tuple[TensorMemory, Sequence[Range]]],
     facts: Mapping[str, Any] = NO_FACTS,
 ) -> None:
     """Let the engine see what a cp or mma reads and writes.
@@ -121,16 +162,18 @@ def observe(
     Parameters
     ----------
     tiles
-        Shared addresses of every byte that it reads.
+        What it reads of shared memory.
     reads, writes
-        Blocks of TMEM.
+        Blocks of TMEM, by CTA.
     """
     order = warp.machine.order
     if not order.watches:
         return
     access = order.issue(warp.actor, operation, facts=facts)
-    for addresses in tiles:
-        access.reads(warp.smem, addresses)
-    access.reads(warp.tmem, *reads)
-    access.writes(warp.tmem, writes)
+    for tile in tiles:
+        access.reads(tile.smem, tile.addresses)
+    for tmem, blocks in reads:
+        access.reads(tmem, *blocks)
+    for tmem, blocks in writes:
+        access.writes(tmem, *blocks)
     order.queue(access)

@@ -23,6 +23,9 @@ LANE_NBYTES = COLUMNS * CELL_NBYTES
 SLOT_COLUMNS = 32
 """Allocation granularity; the allocator's state is 16 slots [ptxas lowering]."""
 
+_FREE, _HELD = -1, -2
+"""Slots that nobody owns: one is free, the other waits for the peer of a CTA pair."""
+
 SF_ID_MASK = 3 << 30
 """Bits of a scale address where CUTLASS keeps the scale-factor id."""
 
@@ -47,12 +50,27 @@ def lane_column(taddr: int) -> tuple[int, int]:
     return (taddr >> 16) & 0xFFFF, taddr & 0xFFFF
 
 
+def _slots(column: int, columns: int) -> range:
+    """Allocation slots that some columns touch."""
+    return range(column // SLOT_COLUMNS, -(-(column + columns) // SLOT_COLUMNS))
+
+
 class TensorMemory(Memory):
-    """The TMEM of one SM and its allocator."""
+    """The TMEM of one SM and its allocator.
+
+    Attributes
+    ----------
+    owner
+        For each slot the first one of its allocation; negative if it has none.
+    sizes
+        Columns of each allocation, by its first column.
+    last_size, relinquished
+        What its CTA may still allocate.
+    """
 
     def __init__(self, sm: int) -> None:
         super().__init__(f"tmem{sm}", 0, LANES * LANE_NBYTES)
-        self.owner: list[int] = [-1] * (COLUMNS // SLOT_COLUMNS)
+        self.owner: list[int] = [_FREE] * (COLUMNS // SLOT_COLUMNS)
         self.sizes: dict[int, int] = {}
         self.last_size = COLUMNS
         self.relinquished = False
@@ -71,22 +89,49 @@ class TensorMemory(Memory):
         """First column of a free run of `columns`, if there is one."""
         slots = columns // SLOT_COLUMNS
         for first in range(0, len(self.owner), slots):
-            if all(o < 0 for o in self.owner[first : first + slots]):
+            if all(o == _FREE for o in self.owner[first : first + slots]):
                 return first * SLOT_COLUMNS
         return None
+
+    def take(self, column: int, columns: int) -> range:
+        """Allocate columns; returns their slots."""
+        slots = _slots(column, columns)
+        for slot in slots:
+            self.owner[slot] = slots.start
+        self.sizes[column] = self.last_size = columns
+        return slots
+
+    def hold(self, column: int, columns: int) -> None:
+        """Keep columns that are not allocated, or no more, until the peer acts."""
+        self.sizes.pop(column, None)
+        for slot in _slots(column, columns):
+            self.owner[slot] = _HELD
+
+    def release(self, column: int, columns: int) -> None:
+        """Free columns."""
+        self.sizes.pop(column, None)
+        for slot in _slots(column, columns):
+            self.owner[slot] = _FREE
 
     def check_allocated(self, column: int, columns: int, who: str) -> None:
         """Raise `TmemAllocationFault` unless all the columns are allocated."""
         end = column + columns
-        slots = range(column // SLOT_COLUMNS, -(-end // SLOT_COLUMNS))
-        if end > COLUMNS or any(self.owner[s] < 0 for s in slots):
-            raise TmemAllocationFault(
-                f"columns {column:#x} to {end - 1:#x} are not all allocated",
-                who=who,
-                where=self.space,
-                rule="only allocated columns may be used [PTX: tcgen05.alloc]",
-                remedy="allocate enough columns, a power of two of at least 32",
+        slots = _slots(column, columns)
+        if end <= COLUMNS and all(self.owner[s] >= 0 for s in slots):
+            return
+        remedy = "allocate enough columns, a power of two of at least 32"
+        if end <= COLUMNS and any(self.owner[s] == _HELD for s in slots):
+            remedy = (
+                "both CTAs of a pair execute tcgen05.alloc before and tcgen05.dealloc "
+                "after the use, with a cluster barrier on either side"
             )
+        raise TmemAllocationFault(
+            f"columns {column:#x} to {end - 1:#x} are not all allocated",
+            who=who,
+            where=self.space,
+            rule="only allocated columns may be used [PTX: tcgen05.alloc]",
+            remedy=remedy,
+        )
 
     @property
     def cells(self) -> NDArray[np.uint32]:
@@ -97,6 +142,11 @@ class TensorMemory(Memory):
     def allocated(self) -> int:
         """Columns in use."""
         return SLOT_COLUMNS * sum(o >= 0 for o in self.owner)
+
+    @property
+    def held(self) -> int:
+        """Columns that wait for the peer of the CTA pair."""
+        return SLOT_COLUMNS * self.owner.count(_HELD)
 
     def forget(self) -> None:
         """Start a new CTA."""

@@ -8,7 +8,7 @@ An address is ``lane << 16 | column``. Columns are allocated in powers of two fr
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -21,6 +21,7 @@ from fp4ref.errors import (
     NotModelled,
     TmemAllocationFault,
 )
+from fp4ref.hardware.cta_pair import pair_of, participants, with_group
 from fp4ref.hardware.in_flight import AsyncOp
 from fp4ref.hardware.registers import Registers
 from fp4ref.hardware.sm import Blocked, Warp
@@ -41,14 +42,21 @@ from fp4ref.trace import Range
 
 @dataclass(frozen=True, slots=True)
 class AllocWait:
-    """A warp waits for free columns."""
+    """A warp waits for free columns.
+
+    Attributes
+    ----------
+    claims
+        Those that the peer of a CTA pair sets aside for it.
+    """
 
     tmem: TensorMemory
     columns: int
+    claims: Sequence[tuple[int, int]] = ()
 
     def ready(self) -> bool:
         """Whether a run of that many columns is free."""
-        return self.tmem.find_free(self.columns) is not None
+        return bool(self.claims) or self.tmem.find_free(self.columns) is not None
 
     def describe(self) -> str:
         """How much is asked for and how much is in use."""
@@ -69,19 +77,24 @@ def _alloc_fault(warp: Warp, what: str, rule: str, remedy: str) -> TmemAllocatio
 
 
 def alloc(
-    warp: Warp, smem_address: int, columns: int
+    warp: Warp, smem_address: int, columns: int, cta_group: int = 1
 ) -> Generator[Blocked, None, None]:
-    """``tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32``. Frame 4.2.
+    """``tcgen05.alloc.sync.aligned.shared::cta.b32``. Frame 4.2.
 
     Blocks until the columns are free, then writes the TMEM address to shared memory.
+    With ``cta_group::2`` a warp of each CTA of the pair executes it, and both get the
+    same columns, each in its own TMEM.
 
     Raises
     ------
     TmemAllocationFault
         Not a power of two in 32..512, more than an earlier allocation of the CTA, or
-        after ``relinquish_alloc_permit``.
+        after ``relinquish_alloc_permit``; or the peer asked for another size.
+    ClusterFault
+        There is no peer, or the kernel uses the other group too.
     """
     tmem = warp.tmem
+    ctas = participants(warp, cta_group, "tcgen05.alloc")
     if columns not in (32, 64, 128, 256, 512):
         raise _alloc_fault(
             warp,
@@ -103,35 +116,50 @@ def alloc(
             "successive allocations of a CTA must not grow [PTX: tcgen05.alloc]",
             "allocate the largest block first",
         )
-    # Another warp may have taken the columns that woke this one.
-    while (column := tmem.find_free(columns)) is None:
-        yield AllocWait(tmem, columns)
-    first = column // SLOT_COLUMNS
-    for slot in range(first, first + columns // SLOT_COLUMNS):
-        tmem.owner[slot] = first
-    tmem.sizes[column] = columns
-    tmem.last_size = columns
-    slots = range(first, first + columns // SLOT_COLUMNS)
-    warp.machine.order.alloc(warp.actor, tmem, slots)
+    if len(ctas) > 1:
+        column = yield from _columns_of_pair(warp, columns)
+    else:
+        # Another warp may have taken the columns that woke this one.
+        while (free := tmem.find_free(columns)) is None:
+            yield AllocWait(tmem, columns)
+        column = free
+    warp.machine.order.alloc(warp.actor, tmem, tmem.take(column, columns))
     cta, offset = warp.cta.resolve_shared(smem_address)
     word = np.frombuffer(column.to_bytes(4, "little"), np.uint8)
     where = Range(cta.smem.space, offset, 4)
     warp.machine.order.collective(warp.actor, cta.smem, where, "tcgen05.alloc")
     cta.smem.write(where, word.reshape(1, 4))
-    warp.record(
-        "tcgen05.alloc", {"dst": smem_address, "columns": columns, "taddr": column}
-    )
+    operands = {"dst": smem_address, "columns": columns, "taddr": column}
+    warp.record("tcgen05.alloc", with_group(operands, cta_group))
 
 
-def dealloc(warp: Warp, taddr: int, columns: int) -> None:
+def _columns_of_pair(warp: Warp, columns: int) -> Generator[Blocked, None, int]:
+    """First column that both CTAs of a pair get, once it is free."""
+    pair = pair_of(warp, "tcgen05.alloc")
+    tmem, claims = warp.tmem, pair.claims_of(warp.cta)
+    while True:
+        if claims:
+            return pair.claimed(warp, columns)
+        if (column := tmem.find_free(columns)) is not None:
+            pair.claim(warp.cta, column, columns)
+            return column
+        yield AllocWait(tmem, columns, claims)
+
+
+def dealloc(warp: Warp, taddr: int, columns: int, cta_group: int = 1) -> None:
     """``tcgen05.dealloc``: free what one ``alloc`` gave. Frame 8.5.
+
+    With ``cta_group::2`` both CTAs of the pair execute it, after all accesses to the
+    TMEM of both. The columns are free when the second one has done so.
 
     Raises
     ------
     TmemAllocationFault
-        The address and size are not those of a live allocation.
+        The address and size are not those of a live allocation, or the peer has not
+        executed its alloc.
     """
     tmem = warp.tmem
+    ctas = participants(warp, cta_group, "tcgen05.dealloc")
     lane, column = lane_column(taddr)
     if lane or tmem.sizes.get(column) != columns:
         raise _alloc_fault(
@@ -141,23 +169,24 @@ def dealloc(warp: Warp, taddr: int, columns: int) -> None:
             "tcgen05.dealloc]",
             "keep the address that tcgen05.alloc wrote",
         )
-    del tmem.sizes[column]
+    if len(ctas) > 1:
+        pair_of(warp, "tcgen05.dealloc").free(warp, column, columns)
+    else:
+        tmem.release(column, columns)
+    peers = [cta.tmem for cta in ctas if cta is not warp.cta]
     where = tmem.rectangle(0, LANES, column, columns)
-    first = column // SLOT_COLUMNS
-    slots = range(first, first + columns // SLOT_COLUMNS)
-    warp.machine.order.dealloc(warp.actor, tmem, where, slots)
+    warp.machine.order.dealloc(warp.actor, tmem, where, peers)
     warp.machine.guard(where, True)
     tmem.window(tmem.written, where)[:] = False
-    for slot, owner in enumerate(tmem.owner):
-        if owner == column // SLOT_COLUMNS:
-            tmem.owner[slot] = -1
-    warp.record("tcgen05.dealloc", {"taddr": taddr, "columns": columns})
+    operands = {"taddr": taddr, "columns": columns}
+    warp.record("tcgen05.dealloc", with_group(operands, cta_group))
 
 
-def relinquish_alloc_permit(warp: Warp) -> None:
+def relinquish_alloc_permit(warp: Warp, cta_group: int = 1) -> None:
     """``tcgen05.relinquish_alloc_permit``: no more allocations. Frame 8.2."""
+    participants(warp, cta_group, "tcgen05.relinquish_alloc_permit")
     warp.tmem.relinquished = True
-    warp.record("tcgen05.relinquish_alloc_permit", {})
+    warp.record("tcgen05.relinquish_alloc_permit", with_group({}, cta_group))
 
 
 Cells = NDArray[np.int64]

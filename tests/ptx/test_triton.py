@@ -163,7 +163,7 @@ def _decode(**change: Any) -> Callable[[pytest.MonkeyPatch], None]:
         monkeypatch.setattr(
             tcgen05.InstrDescriptor,
             "decode",
-            staticmethod(lambda word: replace(right(word), **change)),
+            staticmethod(lambda word, *more: replace(right(word, *more), **change)),
         )
 
     return patch
@@ -179,7 +179,7 @@ def _smem(**change: Any) -> Callable[[pytest.MonkeyPatch], None]:
         monkeypatch.setattr(
             tcgen05.SmemDescriptor,
             "decode",
-            staticmethod(lambda word: replace(right(word), **change)),
+            staticmethod(lambda word, *more: replace(right(word, *more), **change)),
         )
 
     return patch

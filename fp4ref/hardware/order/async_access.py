@@ -43,6 +43,7 @@ class AsyncAccess:
     memory_id: int = -1
     tensor_id: int = -1
     number: int = 0
+    _first: str = ""
 
     def reads(self, memory: Bytes, *where: Where) -> None:
         """Note what it reads."""
@@ -75,12 +76,15 @@ class AsyncAccess:
 
     def _id(self, tensor: bool, space: str) -> int:
         """Return the id of its accesses to memory or to TMEM."""
+        ids = self.order.ids
         if tensor:
             if self.tensor_id < 0:
-                self.tensor_id = self.order.ids.single(space)
+                self.tensor_id = ids.single(space)
             return self.tensor_id
         if self.memory_id < 0:
-            self.memory_id = self.order.ids.single(space)
+            self.memory_id, self._first = ids.single(space), space
+        elif space != self._first and space.startswith("smem"):
+            ids.also_of(self.memory_id, space)
         return self.memory_id
 
     @property

@@ -12,7 +12,7 @@ from fp4ref.hardware.order.async_access import AsyncAccess, Commit, learned
 from fp4ref.hardware.order.book import NO_FACTS, Bytes
 from fp4ref.hardware.order.knowledge import ASYNC, EITHER, Actor, Knowledge
 from fp4ref.hardware.order.rules import Failure
-from fp4ref.hardware.order.thread_order import ThreadOrder
+from fp4ref.hardware.order.thread_order import ThreadOrder, slots_of
 from fp4ref.trace import Range
 
 
@@ -111,18 +111,35 @@ class Order(ThreadOrder):
             self.allocations[tmem.space, slot] = access
 
     def dealloc(
-        self, actor: Actor, tmem: Bytes, where: Range, slots: Iterable[int]
+        self, actor: Actor, tmem: Bytes, where: Range, peers: Sequence[Bytes] = ()
     ) -> None:
-        """``tcgen05.dealloc``: all accesses of the columns come before it."""
-        base = actor.access(tmem.space, actor.active)
-        access = self.enter(actor, base, actor.active, "tcgen05.dealloc", True)
-        self.check_alloc(access, tmem, where)
-        self.touch(access, tmem, where, (actor.active,), EITHER)
-        shadow = self.shadow(tmem)
-        for frontier in (shadow.writers, shadow.readers):
-            shadow.cells(where).put(frontier, 0, None)
-        for slot in slots:
-            self.allocations.pop((tmem.space, slot), None)
+        """``tcgen05.dealloc``: all accesses of the columns come before it.
+
+        Parameters
+        ----------
+        peers
+            TMEM of the other CTA of a pair. The deallocations of both are one, and not
+            ordered: the columns are in use until the second one.
+        """
+        for memory in (tmem, *peers):
+            there = where._replace(space=memory.space)
+            shadow = self.shadow(memory)
+            cells = shadow.cells(there)
+            first = self.half_freed.pop(there, None) if peers else None
+            if first is not None:
+                made = self.table.encode(((first.number, first.lanes),))
+                cells.drop(shadow.writers, made)
+            base = actor.access(memory.space, actor.active)
+            access = self.enter(actor, base, actor.active, "tcgen05.dealloc", True)
+            self.check_alloc(access, memory, there)
+            self.touch(access, memory, there, (actor.active,), EITHER)
+            if peers and first is None:
+                self.half_freed[there] = access
+                continue
+            for frontier in (shadow.writers, shadow.readers):
+                cells.put(frontier, 0, None)
+            for slot in slots_of(there):
+                self.allocations.pop((memory.space, slot), None)
 
     # -- the end of a CTA -----------------------------------------------------------
 

@@ -85,6 +85,10 @@ class Ids:
         self.of_space[space] = self.of_space.get(space, 0) | 1 << base
         return base
 
+    def also_of(self, base: int, space: str) -> None:
+        """Count one id to another memory too: an operation of two CTAs."""
+        self.of_space[space] = self.of_space.get(space, 0) | 1 << base
+
     def of(self, spaces: tuple[str, ...] | None) -> int:
         """Return the ids of accesses of some memories; None is all of them."""
         if spaces is None:

@@ -78,6 +78,10 @@ class Cells:
             assert self.index is not None
             array[self.index[only]] = value
 
+    def drop(self, array: Array, value: int) -> None:
+        """Clear the cells that hold `value`."""
+        self.put(array, 0, self.get(array) == value)
+
     def addresses(self, only: NDArray[np.bool_] | None) -> NDArray[np.int64]:
         """Byte addresses of the cells, in order."""
         if self.index is None:

@@ -31,6 +31,7 @@ class ThreadOrder(Book):
         self.phases: dict[tuple[str, int], Phases] = {}
         self.words: dict[tuple[str, int], Released] = {}
         self.allocations: dict[tuple[str, int], Access] = {}
+        self.half_freed: dict[Range, Access] = {}
         self._silent: set[tuple[object, Actor]] = set()
 
     def scope(self, named: str) -> int:
@@ -259,11 +260,7 @@ class ThreadOrder(Book):
 
     def check_alloc(self, access: Access, tmem: Bytes, where: Range) -> None:
         """Report a use of columns whose allocation is not ordered before it."""
-        first = where.start % _LANE_NBYTES
-        slots = range(
-            first // _SLOT_NBYTES, (first + where.nbytes - 1) // _SLOT_NBYTES + 1
-        )
-        owners = {self.allocations.get((tmem.space, slot)) for slot in slots}
+        owners = {self.allocations.get((tmem.space, s)) for s in slots_of(where)}
         mine = access.issuer or access.lanes
         for owner in owners:
             if owner is not None and self.missing(
@@ -271,6 +268,12 @@ class ThreadOrder(Book):
             ):
                 at = np.array([where.start], np.int64)
                 self.add(Failure.SYNC, "error", owner, 0, access, (mine,), tmem, at)
+
+
+def slots_of(where: Range) -> range:
+    """Slots of the TMEM allocator that a block of cells lies in."""
+    first = where.start % _LANE_NBYTES
+    return range(first // _SLOT_NBYTES, (first + where.nbytes - 1) // _SLOT_NBYTES + 1)
 
 
 def _bits(mask: int) -> list[int]:

@@ -14,7 +14,8 @@ from fp4ref.ptx.text.syntax import Address, Instruction, Vector
 
 @instruction(
     "tcgen05.mma",
-    form=".cta_group::1.kind::(?P<kind>f16|f8f6f4)(.collector::a::(fill|discard))?",
+    form=".cta_group::(?P<group>1|2).kind::(?P<kind>f16|f8f6f4)"
+    "(.collector::a::(fill|discard))?",
     operands=(5, 6, 7),
     writes=0,
     strict=True,
@@ -47,6 +48,7 @@ def mma(context: LaunchContext, each: Instruction, form: Form) -> Action:
             bool(enable(state)[lane]),
             kind=kind,
             disable_output_lanes=tuple(int(mask(state)[lane]) for mask in disabled),
+            cta_group=int(form["group"]),
         )
 
     return act

@@ -20,7 +20,7 @@ from fp4ref.ptx.run.spaces import shared_address
 from fp4ref.ptx.run.state import LANES, LaunchContext, WarpState
 from fp4ref.ptx.text.syntax import Address, Instruction, PtxError
 
-_GROUP = ".cta_group::1"
+_GROUP = ".cta_group::(?P<group>1|2)"
 
 
 @instruction(
@@ -35,7 +35,7 @@ def alloc(context: LaunchContext, each: Instruction, form: Form) -> Action:
     """Build ``tcgen05.alloc``."""
     at = address_reader(context, each.operands[0], each)
     columns = reader(context, each.operands[1], "u32", each)
-    generic = not form["space"]
+    generic, group = not form["space"], int(form["group"])
 
     def act(state: WarpState) -> Wait:
         state.whole_warp(each.opcode)
@@ -44,6 +44,7 @@ def alloc(context: LaunchContext, each: Instruction, form: Form) -> Action:
             state.warp,
             shared_address(generic, address),
             state.uniform(columns(state), "the column count"),
+            group,
         )
 
     return act
@@ -59,6 +60,7 @@ def alloc(context: LaunchContext, each: Instruction, form: Form) -> Action:
 def dealloc(context: LaunchContext, each: Instruction, form: Form) -> Action:
     """Build ``tcgen05.dealloc``."""
     taddr, columns = (reader(context, o, "u32", each) for o in each.operands)
+    group = int(form["group"])
 
     def act(state: WarpState) -> None:
         state.whole_warp(each.opcode)
@@ -66,6 +68,7 @@ def dealloc(context: LaunchContext, each: Instruction, form: Form) -> Action:
             state.warp,
             state.uniform(taddr(state), "the address"),
             state.uniform(columns(state), "the column count"),
+            group,
         )
 
     return act
@@ -79,10 +82,11 @@ def dealloc(context: LaunchContext, each: Instruction, form: Form) -> Action:
 )
 def relinquish(context: LaunchContext, each: Instruction, form: Form) -> Action:
     """Build ``tcgen05.relinquish_alloc_permit``."""
+    group = int(form["group"])
 
     def act(state: WarpState) -> None:
         state.whole_warp(each.opcode)
-        tmem.relinquish_alloc_permit(state.warp)
+        tmem.relinquish_alloc_permit(state.warp, group)
 
     return act
 
@@ -248,7 +252,7 @@ def copy(context: LaunchContext, each: Instruction, form: Form) -> Action:
     def act(state: WarpState) -> None:
         lane = state.one_lane(each.opcode)
         taddr, desc = int(at(state)[lane]), int(descriptor(state)[lane])
-        tcgen05.cp(state.warp, taddr, desc, form["shape"])
+        tcgen05.cp(state.warp, taddr, desc, form["shape"], int(form["group"]))
 
     return act
 
@@ -298,6 +302,7 @@ def mma(context: LaunchContext, each: Instruction, form: Form) -> Action:
             bool(enable(state)[lane]),
             kind=kind,
             scale_vec=form["vector"] or form["block"],
+            cta_group=int(form["group"]),
         )
 
     return act
@@ -326,6 +331,7 @@ def commit(context: LaunchContext, each: Instruction, form: Form) -> Action:
             state.warp,
             shared_address(generic, int(at(state)[lane])),
             int(mask(state)[lane]) if mask else None,
+            int(form["group"]),
         )
 
     return act
