@@ -20,15 +20,15 @@ from fp4ref.errors import ClusterFault, HardwareFault, MisalignedAddress, NotMod
 from fp4ref.hardware.cluster import multicast_targets
 from fp4ref.hardware.in_flight import AsyncOp
 from fp4ref.hardware.sm import Blocked, Cta, Warp
-from fp4ref.hardware.tensor_map import TensorMap
-from fp4ref.hardware.tma_box import gather, pieces, swizzled
+from fp4ref.hardware.tensor_map import DataType, TensorMap
+from fp4ref.hardware.tma_box import CHUNK, gather, pieces, shared_block, swizzled
 from fp4ref.layout import SwizzleMode
 from fp4ref.trace import Bytes, Range
 
 SMEM_ALIGNMENT = 128
 
-CHUNK = 16
-"""Bytes on which rows of a box start in global memory, and stores end."""
+PADDED_ROW = 128
+"""Elements of a box row of a padded type, and what its first coordinate steps by."""
 
 
 class TmaFault(HardwareFault):
@@ -37,10 +37,10 @@ class TmaFault(HardwareFault):
 
 def _check(warp: Warp, m: TensorMap, coords: Sequence[int], smem: int) -> None:
     """Raise a fault for a copy that the instruction forbids or we do not model."""
-    if m.interleave or m.data_type.is_padded or any(e != 1 for e in m.element_strides):
+    if m.interleave or any(e != 1 for e in m.element_strides):
         raise NotModelled(
-            f"tensor copy with {m.data_type.name}, interleave {m.interleave}, element "
-            f"strides {m.element_strides}",
+            f"tensor copy with interleave {m.interleave}, element strides "
+            f"{m.element_strides}",
             who=warp.who,
             remedy="use a dense tile with element strides of 1",
             gap="tma-element-layout",
@@ -78,6 +78,15 @@ def _check(warp: Warp, m: TensorMap, coords: Sequence[int], smem: int) -> None:
             "anything else with an illegal instruction (measured with types of 8 bits "
             "and more, carried over to 4)",
             remedy=f"step by multiples of {8 * CHUNK // m.data_type.bits} elements",
+        )
+    if m.data_type.is_padded and coords[0] % PADDED_ROW:
+        raise TmaFault(
+            f"coordinates {tuple(coords)} with {m.data_type.name}",
+            who=warp.who,
+            where=f"tensor map of {m.data_type.name}, dimensions {tuple(m.dims)}",
+            rule=f"the first coordinate of a padded type is a multiple of {PADDED_ROW} "
+            "[PTX: restriction on tensor copy instructions]",
+            remedy=f"step by {PADDED_ROW} elements",
         )
     if smem % SMEM_ALIGNMENT:
         raise MisalignedAddress(
@@ -118,9 +127,9 @@ def load(
     _check(warp, tensor_map, coords, dst)
     targets = _targets(warp, dst, mbar, cta_mask)
     offset, bar_offset = (warp.cta.resolve_shared(each)[1] for each in (dst, mbar))
-    nbytes = tensor_map.box_nbytes
+    nbytes, size = tensor_map.box_nbytes, tensor_map.box_smem_nbytes
     inside = list(pieces(tensor_map, coords))
-    blocks = [Range(c.smem.space, offset, nbytes) for c, _ in targets]
+    blocks = [Range(c.smem.space, offset, size) for c, _ in targets]
     sources = [where for _, _, where in inside]
     name = f"cp.async.bulk.tensor.{tensor_map.rank}d.load"
     access = warp.machine.order.issue(warp.actor, name)
@@ -130,11 +139,12 @@ def load(
         access.signals(b.smem, bar_offset)
 
     def land() -> None:
-        block = np.empty((1, nbytes), np.uint8)
         tile = gather(warp.machine.gmem, tensor_map, inside)
-        block[0, swizzled(tensor_map, offset)] = tile.ravel()
+        block, padding = shared_block(tensor_map, offset, tile)
         for (c, b), where in zip(targets, blocks, strict=True):
             c.smem.write_async(where, block)
+            if padding is not None:
+                c.smem.leave_undefined(where, padding)
             phase = b.mbarriers.completed.get(bar_offset, 0)
             access.complete(b.smem, bar_offset, phase)
             b.mbarriers.update(bar_offset, tx_bytes=-nbytes, who="tma", issuer=warp.who)
@@ -184,7 +194,7 @@ def store(warp: Warp, tensor_map: TensorMap, coords: Sequence[int], src: int) ->
     MisalignedAddress, TmaFault, ClusterFault, NotModelled
     """
     _check(warp, tensor_map, coords, src)
-    _check_store(warp, coords, src)
+    _check_store(warp, tensor_map, coords, src)
     cta, offset = warp.cta.resolve_shared(src)
     where_smem = Range(cta.smem.space, offset, tensor_map.box_nbytes)
     inside = list(pieces(tensor_map, coords, CHUNK))
@@ -229,8 +239,23 @@ def store(warp: Warp, tensor_map: TensorMap, coords: Sequence[int], src: int) ->
     warp.bulk_open += [read, write]
 
 
-def _check_store(warp: Warp, coords: Sequence[int], src: int) -> None:
+def _check_store(warp: Warp, m: TensorMap, coords: Sequence[int], src: int) -> None:
     """Raise a fault for a store that starts outside, or from another CTA."""
+    if m.data_type is DataType.U4_ALIGN16B:
+        raise TmaFault(
+            "store of U4_ALIGN16B",
+            who=warp.who,
+            rule="this type is loaded only [PTX: restriction on tensor copy "
+            "instructions]",
+            remedy="store packed elements as U4_ALIGN8B",
+        )
+    if m.data_type is DataType.U6_ALIGN16B:
+        raise NotModelled(
+            "store of U6_ALIGN16B",
+            who=warp.who,
+            remedy="store bytes",
+            gap="tma-element-layout",
+        )
     if any(c < 0 for c in coords):
         raise TmaFault(
             f"store to coordinates {tuple(coords)}",

@@ -7,6 +7,7 @@ as the scoreboard does.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import cast
 
@@ -297,15 +298,16 @@ def mma(context: LaunchContext, each: Instruction, form: Form) -> Action:
     a, b = (reader(context, each.operands[i], "u64", each) for i in (1, 2))
     idesc = reader(context, each.operands[3], "u32", each)
     enable = reader(context, each.operands[6], "pred", each)
-    mma_of = {
+    kinds: dict[str, Callable[..., None]] = {
         "mxf4nvf4": partial(tcgen05.mma, kind="mxf4nvf4"),
         "mxf4": partial(tcgen05.mma, kind="mxf4"),
         "mxf8f6f4": mma_mxf8f6f4.mma,
-    }[form["kind"]]
+    }
+    issue = kinds[form["kind"]]
 
     def act(state: WarpState) -> None:
         lane = state.one_lane(each.opcode)
-        mma_of(
+        issue(
             state.warp,
             int(d(state)[lane]),
             int(a(state)[lane]),
