@@ -92,13 +92,13 @@ class ElementTile(Tile):
 
     def codes(self, negate: bool) -> Codes:
         """Read the elements, shape (M or N, K); negate them by their sign bit."""
-        lines = _unpacked(self.read(), self.element)
+        lines = unpack_codes(self.read(), self.element)
         codes = np.ascontiguousarray(lines.T) if self.mn_major else lines
         sign = codes.dtype.type(self.element.element.sign)
         return np.bitwise_xor(codes, sign) if negate else codes
 
 
-def _unpacked(data: Bytes, element: ElementFormat) -> Codes:
+def unpack_codes(data: Bytes, element: ElementFormat) -> Codes:
     """Split lines of bytes into codes, lowest bits first."""
     rows = np.ascontiguousarray(data)
     if element.bits >= 8:
