@@ -231,9 +231,7 @@ TRIES: dict[str, list[Callable[[], Any]]] = {
     ],
     "cutlass-examples": [lambda: find_example("70"), lambda: make_config("f32", "70")],
     "mma-shape": [
-        lambda: InstrDescriptor.decode(GOOD & ~(3 << 27)),
         lambda: InstrDescriptor.decode(GOOD | 1 << 31),
-        lambda: UnscaledInstrDescriptor.decode(UNSCALED ^ 12 << 24, "f16"),
     ],
     "mma-sparse": [
         lambda: InstrDescriptor.decode(GOOD | 1 << 2),
@@ -324,7 +322,6 @@ def test_the_row_with_the_most_words_speaks() -> None:
         found = covering(opcode)
         return found.id if found else ""
 
-    assert spoken("tcgen05.mma.cta_group::2.kind::f16") == "cta-pair"
     assert spoken("tcgen05.mma.ws.sp.cta_group::1.kind::f16") == "mma-sparse"
     assert spoken("cvt.pack.sat.u8.s32.b32") == "ptx-cvt-pack"
     assert spoken("add.rn.f16x2") == "ptx-float-half"

@@ -73,6 +73,7 @@ class Example:
 
 _TUTORIALS = "cute/tutorial/blackwell"
 _TUTORIAL_TILE = (128, 256, 64)
+_CLUSTER_TILE = (512, 1024, 64)
 EXAMPLES = {
     "72b": Example(
         "NVFP4 x NVFP4, output NVFP4 with its scales",
@@ -114,6 +115,20 @@ EXAMPLES = {
         # warp is two phases ahead before the others have looked.
         schedule="late",
         multiples=_TUTORIAL_TILE,
+    ),
+    "tutorial-04": Example(
+        "FP16 x FP16, MMAs of CTA pairs, TMA multicast in clusters of 4 x 4",
+        f"{_TUTORIALS}/04_mma_tma_2sm_sm100.cu",
+        "Execution is successful.",
+        _positions,
+        multiples=_CLUSTER_TILE,
+    ),
+    "tutorial-05": Example(
+        "FP16 x FP16, MMAs of CTA pairs and a TMA epilogue",
+        f"{_TUTORIALS}/05_mma_tma_epi_sm100.cu",
+        "Execution is successful.",
+        _positions,
+        multiples=_CLUSTER_TILE,
     ),
 }
 

@@ -46,6 +46,27 @@ def multicast_targets(warp: Warp, mask: int) -> list[Cta]:
     return [cta for rank, cta in enumerate(ctas) if mask >> rank & 1]
 
 
+def of_pair(cta: Cta, parity: int, what: str = "a pair", who: str = "") -> Cta:
+    """CTA of rank parity `parity` in the pair of `cta`: the ranks 2i and 2i + 1.
+
+    Raises
+    ------
+    ClusterFault
+        The cluster ends before that rank.
+    """
+    ctas, rank = cta.cluster.ctas, cta.rank & ~1 | parity
+    if rank >= len(ctas):
+        raise ClusterFault(
+            f"{what}: rank {cta.rank} has no peer",
+            who=who or f"cta {cta.ctaid}",
+            where=f"cluster of {len(ctas)} CTAs",
+            rule="a CTA pair is two ranks of a cluster that differ in the last bit "
+            "[PTX: CTA pair]",
+            remedy="launch clusters of an even number of CTAs",
+        )
+    return ctas[rank]
+
+
 @dataclass(frozen=True, slots=True)
 class ClusterWait:
     """A warp waits at the cluster barrier."""

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fp4ref.errors import ClusterFault, TmemAllocationFault
+from fp4ref.hardware.cluster import of_pair
 from fp4ref.hardware.sm import Cta, Warp
 
 
@@ -100,38 +101,27 @@ def pair_of(warp: Warp, what: str) -> CtaPair:
     Raises
     ------
     ClusterFault
-        There is no peer, or it has exited.
+        There is no peer.
     """
     cta = warp.cta
-    cluster = cta.cluster
-    even = cta.rank & ~1
-    if even + 1 >= len(cluster.ctas):
-        raise ClusterFault(
-            f"{what}.cta_group::2 in a CTA without a peer",
-            who=warp.who,
-            where=f"rank {cta.rank} of a cluster of {len(cluster.ctas)} CTAs",
-            rule="two CTAs of a cluster whose ranks differ in the last bit form a pair "
-            "[PTX: CTA pair]",
-            remedy="launch with an even number of CTAs in a cluster",
-        )
-    pair: CtaPair | None = cluster.pairs.get(even)
+    pairs = cta.cluster.pairs
+    pair: CtaPair | None = pairs.get(cta.rank // 2)
     if pair is None:
-        pair = CtaPair((cluster.ctas[even], cluster.ctas[even + 1]))
-        cluster.pairs[even] = pair
-    if pair.other(cta).finished:
-        raise ClusterFault(
-            f"{what}.cta_group::2 after the peer has exited",
-            who=warp.who,
-            where=f"peer: cta {pair.other(cta).ctaid}",
-            rule="when one CTA of a pair issues, the other one is active and has not "
-            "exited [PTX: issue granularity]",
-            remedy="let both CTAs pass a cluster barrier before they return",
-        )
+        even = of_pair(cta, 0, what, warp.who)
+        pair = CtaPair((even, of_pair(cta, 1, what, warp.who)))
+        pairs[cta.rank // 2] = pair
     return pair
 
 
-def participants(warp: Warp, cta_group: int, what: str) -> tuple[Cta, ...]:
+def participants(
+    warp: Warp, cta_group: int, what: str, *, last: bool = False
+) -> tuple[Cta, ...]:
     """CTAs that take part in a tcgen05 operation: the own one, or a pair, even first.
+
+    Parameters
+    ----------
+    last
+        Whether the peer may have exited: after its own ``tcgen05.dealloc``.
 
     Raises
     ------
@@ -154,7 +144,18 @@ def participants(warp: Warp, cta_group: int, what: str) -> tuple[Cta, ...]:
         machine.cta_group_user = f"{what}.cta_group::{cta_group} by {warp.who}"
     if cta_group == 1:
         return (warp.cta,)
-    return pair_of(warp, what).ctas
+    pair = pair_of(warp, what)
+    peer = pair.other(warp.cta)
+    if peer.finished and not last:
+        raise ClusterFault(
+            f"{what}.cta_group::2 after the peer has exited",
+            who=warp.who,
+            where=f"peer: cta {peer.ctaid}",
+            rule="when one CTA of a pair issues, the other one is active and has not "
+            "exited [PTX: issue granularity]",
+            remedy="let both CTAs pass a cluster barrier before they return",
+        )
+    return pair.ctas
 
 
 def with_group(operands: dict[str, Any], cta_group: int) -> dict[str, Any]:

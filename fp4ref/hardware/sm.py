@@ -346,7 +346,7 @@ class Cluster:
     Attributes
     ----------
     pairs
-        The `CtaPair` objects in use, by their even rank.
+        The `CtaPair` objects in use, by half their even rank.
     """
 
     def __init__(self, shape: Dim3) -> None:

@@ -2,26 +2,35 @@
 
 A load credits the bytes of its full box to an mbarrier (complete_tx); it never arrives.
 Elements outside the tensor are filled with zero and their bytes are credited all the
-same. A store has no barrier: it belongs to a bulk group of its warp, and lands in two
-steps, first reading shared memory, then writing global memory. It ends a row not at the
-tensor's last element but at the end of that element's 16-byte chunk. All measured on an
-H200.
+same. With ``.cta_group::2`` that mbarrier is in the pair of the CTA that receives the
+box: in its leader, if the named one is in a leader. A store has no barrier: it belongs
+to a bulk group of its warp, and lands in two steps, first reading shared memory, then
+writing global memory. It ends a row not at the tensor's last element but at the end of
+that element's 16-byte chunk. All but ``.cta_group::2`` was measured on an H200.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from math import prod
 
 import numpy as np
 
 from fp4ref.errors import ClusterFault, HardwareFault, MisalignedAddress, NotModelled
-from fp4ref.hardware.cluster import multicast_targets
+from fp4ref.hardware.cluster import multicast_targets, of_pair
 from fp4ref.hardware.in_flight import AsyncOp
+from fp4ref.hardware.shared_memory import SharedMemory
 from fp4ref.hardware.sm import Blocked, Cta, Warp
 from fp4ref.hardware.tensor_map import DataType, TensorMap
-from fp4ref.hardware.tma_box import CHUNK, gather, pieces, shared_block, swizzled
+from fp4ref.hardware.tma_box import (
+    CHUNK,
+    Piece,
+    gather,
+    pieces,
+    shared_block,
+    swizzled,
+)
 from fp4ref.layout import SwizzleMode
 from fp4ref.trace import Bytes, Range
 
@@ -106,6 +115,7 @@ def load(
     dst: int,
     mbar: int,
     cta_mask: int | None = None,
+    cta_group: int = 1,
 ) -> None:
     """``cp.async.bulk.tensor.Nd.shared::cluster.global...complete_tx::bytes``.
 
@@ -119,68 +129,103 @@ def load(
         Shared addresses of the tile and of the barrier that is credited.
     cta_mask
         Multicast: same offsets in every CTA of the mask.
+    cta_group
+        2: the mbarrier credited for a CTA is that one of its pair's whose rank has the
+        parity of the rank in `mbar`.
 
     Raises
     ------
     MisalignedAddress, TmaFault, ClusterFault, NotModelled
     """
     _check(warp, tensor_map, coords, dst)
-    targets = _targets(warp, dst, mbar, cta_mask)
+    targets = _targets(warp, dst, mbar, cta_mask, cta_group)
     offset, bar_offset = (warp.cta.resolve_shared(each)[1] for each in (dst, mbar))
-    nbytes, size = tensor_map.box_nbytes, tensor_map.box_smem_nbytes
     inside = list(pieces(tensor_map, coords))
-    blocks = [Range(c.smem.space, offset, size) for c, _ in targets]
     sources = [where for _, _, where in inside]
-    name = f"cp.async.bulk.tensor.{tensor_map.rank}d.load"
-    access = warp.machine.order.issue(warp.actor, name)
-    access.reads(warp.machine.gmem, *sources)
-    for (c, b), where in zip(targets, blocks, strict=True):
-        access.writes(c.smem, where)
-        access.signals(b.smem, bar_offset)
-
-    def land() -> None:
-        tile = gather(warp.machine.gmem, tensor_map, inside)
-        block, padding = shared_block(tensor_map, offset, tile)
-        for (c, b), where in zip(targets, blocks, strict=True):
-            c.smem.write_async(where, block)
-            if padding is not None:
-                c.smem.leave_undefined(where, padding)
-            phase = b.mbarriers.completed.get(bar_offset, 0)
-            access.complete(b.smem, bar_offset, phase)
-            b.mbarriers.update(bar_offset, tx_bytes=-nbytes, who="tma", issuer=warp.who)
-
     operands = _operands(warp, tensor_map, coords, dst) | {"mbar": mbar}
     if cta_mask is not None:
         operands["cta_mask"] = cta_mask
-    warp.issue(
-        name,
-        operands,
-        land,
-        unit="tma",
-        reads=sources,
-        writes=blocks,
-    )
+    if cta_group != 1:
+        operands["cta_group"] = cta_group
+    first: AsyncOp | None = None
+    for cta, signalled in targets:
+        where = Range(cta.smem.space, offset, tensor_map.box_smem_nbytes)
+        land = _landing(
+            warp, tensor_map, inside, (cta.smem, where), (signalled, bar_offset)
+        )
+        op = warp.issue(
+            _name(tensor_map, "load"),
+            operands,
+            land,
+            unit="tma",
+            reads=sources,
+            writes=[where],
+            part_of=first,
+        )
+        first = first or op
+
+
+def _landing(
+    warp: Warp,
+    tensor_map: TensorMap,
+    inside: Sequence[Piece],
+    tile: tuple[SharedMemory, Range],
+    barrier: tuple[Cta, int],
+) -> Callable[[], None]:
+    """Issue what one CTA receives of a load; returns what lands it."""
+    (smem, where), (cta, at) = tile, barrier
+    access = warp.machine.order.issue(warp.actor, _name(tensor_map, "load"))
+    access.reads(warp.machine.gmem, *(source for _, _, source in inside))
+    access.writes(smem, where)
+    access.signals(cta.smem, at)
+
+    def land() -> None:
+        rows = gather(warp.machine.gmem, tensor_map, inside)
+        block, padding = shared_block(tensor_map, where.start, rows)
+        smem.write_async(where, block)
+        if padding is not None:
+            smem.leave_undefined(where, padding)
+        access.complete(cta.smem, at, cta.mbarriers.completed.get(at, 0))
+        nbytes = tensor_map.box_nbytes
+        cta.mbarriers.update(at, tx_bytes=-nbytes, who="tma", issuer=warp.who)
+
+    return land
 
 
 def _targets(
-    warp: Warp, dst: int, mbar: int, cta_mask: int | None
+    warp: Warp, dst: int, mbar: int, cta_mask: int | None, cta_group: int
 ) -> list[tuple[Cta, Cta]]:
     """CTAs that a load writes, each with the CTA whose mbarrier is credited."""
     cta, _ = warp.cta.resolve_shared(dst)
     bar_cta, bar_offset = warp.cta.resolve_shared(mbar)
-    if cta is not bar_cta:
+    if cta_group == 1 and cta is not bar_cta:
         raise ClusterFault(
             f"tensor copy to cta {cta.ctaid} that credits an mbarrier of cta "
             f"{bar_cta.ctaid}",
             who=warp.who,
             where=bar_cta.smem.describe(bar_offset),
-            rule="tile and mbarrier are in the same CTA [PTX: cp.async.bulk.tensor; "
-            "only .cta_group::2, not modelled, differs]",
-            remedy="map both addresses to the same rank",
+            rule="tile and mbarrier are in the same CTA [PTX: cp.async.bulk.tensor, "
+            "which only .cta_group::2 changes]",
+            remedy="map both addresses to the same rank, or load with .cta_group::2",
         )
-    if cta_mask is None:
-        return [(cta, bar_cta)]
-    return [(c, c) for c in multicast_targets(warp, cta_mask)]
+    if cta_group == 2 and bar_cta.rank | 1 != cta.rank | 1:
+        raise ClusterFault(
+            f"tensor copy to rank {cta.rank} that credits an mbarrier of rank "
+            f"{bar_cta.rank}",
+            who=warp.who,
+            where=bar_cta.smem.describe(bar_offset),
+            rule="with .cta_group::2 the mbarrier is in the CTA of the tile or in its "
+            "peer [PTX: cp.async.bulk.tensor]",
+            remedy="clear bit 24 of the own barrier's address: that is the leader's",
+        )
+    ctas = [cta] if cta_mask is None else multicast_targets(warp, cta_mask)
+    if cta_group == 1:
+        return [(each, each) for each in ctas]
+    return [(each, of_pair(each, bar_cta.rank & 1)) for each in ctas]
+
+
+def _name(tensor_map: TensorMap, what: str) -> str:
+    return f"cp.async.bulk.tensor.{tensor_map.rank}d.{what}"
 
 
 def store(warp: Warp, tensor_map: TensorMap, coords: Sequence[int], src: int) -> None:
@@ -200,7 +245,7 @@ def store(warp: Warp, tensor_map: TensorMap, coords: Sequence[int], src: int) ->
     inside = list(pieces(tensor_map, coords, CHUNK))
     targets = [where for _, _, where in inside]
     tile: Bytes = np.empty((0, 0), np.uint8)
-    name = f"cp.async.bulk.tensor.{tensor_map.rank}d.store"
+    name = _name(tensor_map, "store")
     order = warp.machine.order
     source, target = (order.issue(warp.actor, name, whole_warp=True) for _ in range(2))
     source.reads(cta.smem, where_smem)

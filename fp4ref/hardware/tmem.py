@@ -159,7 +159,7 @@ def dealloc(warp: Warp, taddr: int, columns: int, cta_group: int = 1) -> None:
         executed its alloc.
     """
     tmem = warp.tmem
-    ctas = participants(warp, cta_group, "tcgen05.dealloc")
+    ctas = participants(warp, cta_group, "tcgen05.dealloc", last=True)
     lane, column = lane_column(taddr)
     if lane or tmem.sizes.get(column) != columns:
         raise _alloc_fault(
@@ -184,7 +184,7 @@ def dealloc(warp: Warp, taddr: int, columns: int, cta_group: int = 1) -> None:
 
 def relinquish_alloc_permit(warp: Warp, cta_group: int = 1) -> None:
     """``tcgen05.relinquish_alloc_permit``: no more allocations. Frame 8.2."""
-    participants(warp, cta_group, "tcgen05.relinquish_alloc_permit")
+    participants(warp, cta_group, "tcgen05.relinquish_alloc_permit", last=True)
     warp.tmem.relinquished = True
     warp.record("tcgen05.relinquish_alloc_permit", with_group({}, cta_group))
 

@@ -22,7 +22,7 @@ from mma_tiles import (
 from on_machine import MBAR, launch, machine
 
 from fp4ref.errors import (
-    NotModelled,
+    ClusterFault,
 )
 from fp4ref.hardware import cluster, mbarrier, named_barrier, tcgen05, tmem
 
@@ -122,6 +122,6 @@ def test_commit_to_several_ctas():
     launch(on, body, grid=(2, 1, 1), cluster=(2, 1, 1))
 
 
-def test_commit_of_two_ctas_is_not_modelled():
-    with pytest.raises(NotModelled, match="cta_group::2"):
+def test_a_commit_of_a_pair_needs_a_peer():
+    with pytest.raises(ClusterFault, match=r"commit: rank 0 has no peer"):
         launch(machine(), lambda w: tcgen05.commit(w, MBAR, cta_group=2))

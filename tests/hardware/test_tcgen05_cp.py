@@ -19,6 +19,7 @@ from mma_tiles import (
 from on_machine import TILE, launch, machine
 
 from fp4ref.errors import (
+    ClusterFault,
     DescriptorFault,
     NotModelled,
     TmemAllocationFault,
@@ -73,7 +74,11 @@ def test_cp_leading_offset_is_ignored():
                 "64x128b.warpx2::01_23",
             )
         ),
-        (NotModelled, "cta_group::2", (SFA, SF_WORD, "32x128b.warpx4", 2)),
+        (
+            ClusterFault,
+            "has executed tcgen05.alloc.cta_group::1",
+            (SFA, SF_WORD, "32x128b.warpx4", 2),
+        ),
         (NotModelled, "B128 layout", (SFA, descriptor(SF_AT))),
         (DescriptorFault, "to lane 32", (32 << 16 | SFA, SF_WORD | SF_AT >> 4)),
         (TmemAllocationFault, "not all allocated", (510, SF_WORD | SF_AT >> 4)),

@@ -31,10 +31,25 @@ def test_golden_idesc(word, n, scale_format):
     assert InstrDescriptor.decode(word) == descriptor
 
 
-@pytest.mark.parametrize("word", [0x10200480, 0x10400480])
-def test_golden_idesc_of_two_ctas_is_not_modelled(word):
-    with pytest.raises(NotModelled, match="M 256"):
+@pytest.mark.parametrize(("word", "n"), [(0x10200480, 128), (0x10400480, 256)])
+def test_golden_idesc_of_a_pair(word, n):
+    """As CUTLASS passes them to 2SM MMAs of 256 x N."""
+    descriptor = InstrDescriptor(256, n, UE4M3)
+    assert descriptor.encode() == word
+    assert InstrDescriptor.decode(word, 2) == descriptor
+    with pytest.raises(DescriptorFault, match="M is 256"):
         InstrDescriptor.decode(word)
+
+
+@pytest.mark.parametrize("m", [128, 256])
+@pytest.mark.parametrize("n", range(8, 257, 8))
+def test_a_pair_takes_n_in_steps_of_16(m, n):
+    """PTX, table of matrix shapes: cta_group::2 of kind::mxf4nvf4."""
+    if n % 16:
+        with pytest.raises(DescriptorFault, match=f"N is {n}"):
+            InstrDescriptor.decode(idesc(n, m), 2)
+    else:
+        assert InstrDescriptor.decode(idesc(n, m), 2).m == m
 
 
 @given(
@@ -67,8 +82,8 @@ GOOD = 0x08200480
     [
         (GOOD | 1 << 2, NotModelled, "sparsity 1"),
         (GOOD | 1 << 31, NotModelled, "K size 1"),
-        (GOOD & ~(3 << 27), NotModelled, "M 0"),
-        (GOOD | 3 << 27, NotModelled, "M 384"),
+        (GOOD & ~(3 << 27), DescriptorFault, "M is 0"),
+        (GOOD | 3 << 27, DescriptorFault, "M is 384"),
         (GOOD & ~(0x3F << 17), DescriptorFault, "N is 0"),
         (idesc(264), DescriptorFault, "N is 264"),
         (GOOD | 1 << 15, DescriptorFault, "transpose"),

@@ -29,6 +29,7 @@ from mma_tiles import (
 from on_machine import TILE, launch, machine, xor_swizzle
 
 from fp4ref.errors import (
+    ClusterFault,
     DescriptorFault,
     NotModelled,
     OutOfBounds,
@@ -371,7 +372,7 @@ def refused(error, says, mutate=None, setup=put_memory, **change):
     [
         (NotModelled, "kind::mxf8f6f4", {"kind": "mxf8f6f4"}),
         (NotModelled, "kind::f16", {"kind": "f16"}),
-        (NotModelled, "cta_group::2", {"cta_group": 2}),
+        (ClusterFault, "has executed tcgen05.alloc.cta_group::1", {"cta_group": 2}),
         (DescriptorFault, "mxf4 with scale_vec 4X", {"kind": "mxf4"}),
         (DescriptorFault, r"scale_vec \(none\)", {"scale_vec": ""}),
         (DescriptorFault, "UE4M3 scales with 32", {"scale_vec": "2X"}),

@@ -148,7 +148,6 @@ def test_one_lane_issues_an_mma_and_its_operands_are_defined() -> None:
 def test_forms_of_mma_and_cp_async_that_are_not_modelled_are_refused() -> None:
     zeros = "{%r3, %r3, %r3, %r3}"
     forms = [
-        f"tcgen05.mma.cta_group::2.kind::f16 [%r1], %rd1, %rd2, %r2, {zeros}, %p1",
         f"tcgen05.mma.ws.cta_group::1.kind::f16 [%r1], %rd1, %rd2, %r2, {zeros}, %p1",
         "tcgen05.mma.sp.cta_group::1.kind::f16 [%r1], %rd1, %rd2, [%r4], %r2, %p1",
         "tcgen05.mma.cta_group::1.kind::tf32 [%r1], %rd1, %rd2, %r2, %p1",

@@ -187,8 +187,6 @@ def test_a_load_is_pending_until_its_wait(use: str) -> None:
 def test_tcgen05_forms_that_are_not_modelled_are_refused() -> None:
     for text in (
         "tcgen05.mma.cta_group::1.kind::i8 [%r1], %rd1, %rd2, %r2, %p1",
-        "tcgen05.mma.cta_group::2.kind::mxf4nvf4.block_scale.block16 [%r1], %rd1, "
-        "%rd2, %r2, [%r3], [%r4], %p1",
         "tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale.block16.collector::a::use "
         "[%r1], %rd1, %rd2, %r2, [%r3], [%r4], %p1",
         "tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale [%r1], %rd1, %rd2, %r2, "
@@ -200,9 +198,6 @@ def test_tcgen05_forms_that_are_not_modelled_are_refused() -> None:
         "tcgen05.cp.cta_group::1.128x256b [%r1], %rd1",
         "tcgen05.ld.sync.aligned.32x32b.x2.pack::16b.b32 {%r1, %r2}, [%r3]",
         "tcgen05.shift.cta_group::1.down [%r1]",
-        "tcgen05.alloc.cta_group::2.sync.aligned.shared::cta.b32 [%r1], 64",
-        "cp.async.bulk.tensor.2d.cta_group::2.shared::cluster.global.mbarrier::"
-        "complete_tx::bytes [%r1], [%rd1, {0, 0}], [%r1]",
         "cp.reduce.async.bulk.tensor.2d.global.shared::cta.add.bulk_group "
         "[%rd1, {0, 0}], [%r1]",
         "mbarrier.arrive.noComplete.release.cta.shared::cta.b64 %rd1, [%r1], 1",

@@ -297,6 +297,9 @@ class Book:
             return Failure.PROXY
         if view == GENERIC and not lacks(ASYNC):
             return Failure.BRIDGE
+        of_two = first.actor.place != actor.place
+        if of_two and "tcgen05.dealloc" in (first.operation, second.operation):
+            return Failure.PEER
         if first.issuer and not first.together:
             if first.operation == "tcgen05.ld" and first.facts.get("used"):
                 return Failure.REGISTERS
@@ -371,6 +374,7 @@ _SHIPPED = {
     Failure.BRIDGE,
     Failure.TENSOR_AFTER,
     Failure.TENSOR_BEFORE,
+    Failure.PEER,
     Failure.EXIT,
 }
 """What compiled, working kernels leave out."""

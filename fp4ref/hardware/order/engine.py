@@ -12,6 +12,7 @@ from fp4ref.hardware.order.async_access import AsyncAccess, Commit, learned
 from fp4ref.hardware.order.book import NO_FACTS, Bytes
 from fp4ref.hardware.order.knowledge import ASYNC, EITHER, Actor, Knowledge
 from fp4ref.hardware.order.rules import Failure
+from fp4ref.hardware.order.shadow import Saved
 from fp4ref.hardware.order.thread_order import ThreadOrder, slots_of
 from fp4ref.trace import Range
 
@@ -127,14 +128,16 @@ class Order(ThreadOrder):
             cells = shadow.cells(there)
             first = self.half_freed.pop(there, None) if peers else None
             if first is not None:
-                made = self.table.encode(((first.number, first.lanes),))
-                cells.drop(shadow.writers, made)
+                other, saved = first
+                made = self.table.encode(((other.number, other.lanes),))
+                saved.restore(cells, made)
+            before = Saved(shadow, cells) if peers and first is None else None
             base = actor.access(memory.space, actor.active)
             access = self.enter(actor, base, actor.active, "tcgen05.dealloc", True)
             self.check_alloc(access, memory, there)
             self.touch(access, memory, there, (actor.active,), EITHER)
-            if peers and first is None:
-                self.half_freed[there] = access
+            if before is not None:
+                self.half_freed[there] = access, before
                 continue
             for frontier in (shadow.writers, shadow.readers):
                 cells.put(frontier, 0, None)

@@ -107,6 +107,13 @@ class Failure(Enum):
         "mbarrier]",
         "place the data elsewhere, or execute mbarrier.inval first",
     )
+    PEER = Words(
+        "peer not synchronised before tcgen05.dealloc",
+        "the warps of both CTAs of a pair synchronise their TMEM accesses before "
+        "either deallocates [PTX: tcgen05.dealloc]",
+        "put a cluster barrier, or an mbarrier of each CTA, between the last access "
+        "of both and tcgen05.dealloc",
+    )
     EXIT = Words(
         "async operation not drained at exit",
         "shared memory and TMEM are gone when the CTA has exited, also for operations "

@@ -78,10 +78,6 @@ class Cells:
             assert self.index is not None
             array[self.index[only]] = value
 
-    def drop(self, array: Array, value: int) -> None:
-        """Clear the cells that hold `value`."""
-        self.put(array, 0, self.get(array) == value)
-
     def addresses(self, only: NDArray[np.bool_] | None) -> NDArray[np.int64]:
         """Byte addresses of the cells, in order."""
         if self.index is None:
@@ -240,6 +236,23 @@ class Shadow:
             cells.put(frontier, 0, None)
         for rows, witnesses in kept:
             cells.put(frontier, self.table.encode(witnesses), rows)
+
+
+class Saved:
+    """What some cells held before an access that a second one does not come after."""
+
+    def __init__(self, shadow: Shadow, cells: Cells) -> None:
+        self.frontiers = shadow.writers, shadow.readers
+        self.held = [cells.get(frontier).copy() for frontier in self.frontiers]
+
+    def restore(self, cells: Cells, value: int) -> None:
+        """Take the access, `value` in the table, out of the cells again."""
+        writers, readers = (cells.get(frontier) for frontier in self.frontiers)
+        mine = writers == value
+        before, read = self.held
+        cells.put(self.frontiers[0], before[mine], mine)
+        unread = mine & (readers == 0)
+        cells.put(self.frontiers[1], read[unread], unread)
 
 
 def _by_none(judge: Judge, number: int, made: int, mine: int) -> int:

@@ -12,6 +12,7 @@ from fp4ref.hardware.order.knowledge import ASYNC, GENERIC, Actor, Knowledge
 from fp4ref.hardware.order.race import Severity
 from fp4ref.hardware.order.released import Phases, Released
 from fp4ref.hardware.order.rules import Failure
+from fp4ref.hardware.order.shadow import Saved
 from fp4ref.trace import Range
 
 _OBJECT = "mbarrier"
@@ -31,7 +32,7 @@ class ThreadOrder(Book):
         self.phases: dict[tuple[str, int], Phases] = {}
         self.words: dict[tuple[str, int], Released] = {}
         self.allocations: dict[tuple[str, int], Access] = {}
-        self.half_freed: dict[Range, Access] = {}
+        self.half_freed: dict[Range, tuple[Access, Saved]] = {}
         self._silent: set[tuple[object, Actor]] = set()
 
     def scope(self, named: str) -> int:

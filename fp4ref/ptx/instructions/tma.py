@@ -10,6 +10,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from fp4ref.errors import ClusterFault
 from fp4ref.hardware import tma
 from fp4ref.hardware.tensor_map import NBYTES as MAP_NBYTES
 from fp4ref.hardware.tensor_map import TensorMap
@@ -60,9 +61,10 @@ def _check_count(each: Instruction, count: int) -> None:
 
 @instruction(
     "cp.async.bulk.tensor",
-    form=".(?P<rank>[1-5])d.shared::(cluster|cta).global(.tile)?"
+    form=".(?P<rank>[1-5])d(.cta_group::(?P<early>[12]))?"
+    ".shared::(?P<space>cluster|cta).global(.tile)?"
     ".mbarrier::complete_tx::bytes(?P<multicast>.multicast::cluster)?"
-    "(.cta_group::1)?(?P<hint>.L2::cache_hint)?",
+    "(.cta_group::(?P<group>[12]))?(?P<hint>.L2::cache_hint)?",
     operands=(3, 4, 5),
     writes=0,
     strict=True,
@@ -70,16 +72,20 @@ def _check_count(each: Instruction, count: int) -> None:
 def load(context: LaunchContext, each: Instruction, form: Form) -> Action:
     """Build a tensor load; ``.cta_group::1`` says what is so without it.
 
-    Tile and mbarrier are in the same CTA either way.
+    CUTLASS writes the group before the state spaces; ptxas takes that too.
     """
     _check_count(each, 3 + bool(form["multicast"]) + bool(form["hint"]))
     dst = address_reader(context, each.operands[0], each)
     at, coords = _tensor_operand(context, each, 1, form)
     mbar = address_reader(context, each.operands[2], each)
     mask = reader(context, each.operands[3], "u16", each) if form["multicast"] else None
+    group = int(form["early"] or form["group"] or 1)
 
     def act(state: WarpState) -> None:
         lane = state.one_lane(each.opcode)
+        if form["space"] == "cta":
+            for operand in (dst, mbar):
+                _check_own(state, each.opcode, int(operand(state)[lane]))
         tma.load(
             state.warp,
             _tensor_map(state, int(at(state)[lane])),
@@ -87,9 +93,24 @@ def load(context: LaunchContext, each: Instruction, form: Form) -> Action:
             int(dst(state)[lane]),
             int(mbar(state)[lane]),
             int(mask(state)[lane]) if mask else None,
+            group,
         )
 
     return act
+
+
+def _check_own(state: WarpState, opcode: str, address: int) -> None:
+    """Raise `ClusterFault` for a ``.shared::cta`` operand in another CTA."""
+    cta, offset = state.warp.cta.resolve_shared(address)
+    if cta is not state.warp.cta:
+        raise ClusterFault(
+            f"{opcode} with shared address {address:#x}, which is in cta {cta.ctaid}",
+            who=state.warp.who,
+            where=cta.smem.describe(offset),
+            rule="with .shared::cta both tile and mbarrier are in the executing CTA; a "
+            "remote mbarrier is not signalled [PTX: cp.async.bulk.tensor]",
+            remedy="write .shared::cluster",
+        )
 
 
 @instruction(
