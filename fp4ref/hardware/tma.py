@@ -77,25 +77,21 @@ def _check(warp: Warp, m: TensorMap, coords: Sequence[int], smem: int) -> None:
             rule="coordinates are signed 32-bit element offsets",
             remedy="give element offsets, not tile indices",
         )
-    if m.data_type.is_padded and coords[0] % PADDED_ROW:
-        raise TmaFault(
-            f"coordinates {tuple(coords)} with {m.data_type.name}",
-            who=warp.who,
-            where=f"tensor map of {m.data_type.name}, dimensions {tuple(m.dims)}",
-            rule=f"the first coordinate of a padded type is a multiple of {PADDED_ROW} "
-            "[PTX: restriction on tensor copy instructions]",
-            remedy=f"step by {PADDED_ROW} elements",
-        )
-    if coords[0] * m.data_type.bits % (8 * CHUNK):
+    padded = m.data_type.is_padded
+    step = PADDED_ROW if padded else 8 * CHUNK // m.data_type.bits
+    if coords[0] % step:
         raise TmaFault(
             f"coordinates {tuple(coords)}: the first is {m.data_type.bits}-bit element "
             f"{coords[0]}",
             who=warp.who,
             where=f"tensor map of {m.data_type.name}, dimensions {tuple(m.dims)}",
-            rule=f"a box row starts on a multiple of {CHUNK} bytes; an H200 ends "
+            rule="the first coordinate of a padded type is a multiple of 128 [PTX: "
+            "restriction on tensor copy instructions]"
+            if padded
+            else f"a box row starts on a multiple of {CHUNK} bytes; an H200 ends "
             "anything else with an illegal instruction (measured with types of 8 bits "
             "and more, carried over to 4)",
-            remedy=f"step by multiples of {8 * CHUNK // m.data_type.bits} elements",
+            remedy=f"step by multiples of {step} elements",
         )
     if smem % SMEM_ALIGNMENT:
         raise MisalignedAddress(

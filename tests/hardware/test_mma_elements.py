@@ -139,3 +139,10 @@ def test_an_mn_major_tile_starts_on_its_pattern_and_stays_in_memory():
         one_mma(a=A_AT + 64, layout=(B64, 4096, 1024))
     with pytest.raises(OutOfBounds):
         one_mma(layout=(B128, 0x3FFF0, 1024))
+
+
+def test_padded_rows_of_an_mn_major_tile_come_sixteen_together():
+    layouts = SW128, (B128, 4096, 1024)
+    run_mma(("e4m3", "e5m2"), 24, layouts, (0, 1))
+    with pytest.raises(NotModelled, match="MN-major tile of 24 rows of E3M2"):
+        run_mma(("e4m3", "e3m2"), 24, layouts, (0, 1))
