@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import fp4ref.ptx.instructions  # noqa: F401  registers them
+from fp4ref.errors import LaunchFault
 from fp4ref.hardware.machine import Machine
 from fp4ref.hardware.sm import Body, Cta, Role, Warp
 from fp4ref.ptx.instructions.tcgen05 import settle
@@ -73,11 +74,14 @@ def launch(
         Some instruction is not modelled: all of them are listed, nothing has run.
     InputError
         Parameters or block do not fit the entry.
+    LaunchFault
+        The kernel has instructions for CTA pairs, and a cluster has an odd CTA.
     HardwareFault
         The kernel did something wrong.
     """
     context = load(machine, program, params, block, smem_nbytes)
     steps = translate(context)
+    _check_pairs(program, cluster)
     threads = block[0] * block[1] * block[2]
 
     def kernel(cta: Cta) -> Sequence[Role]:
@@ -88,6 +92,22 @@ def launch(
     with np.errstate(all="ignore"):
         machine.launch(kernel, grid, cluster=cluster, smem_nbytes=total, only=only)
     return context.output
+
+
+def _check_pairs(program: Program, cluster: Dim3) -> None:
+    """Raise `LaunchFault` for instructions of CTA pairs in clusters of odd size."""
+    size = cluster[0] * cluster[1] * cluster[2]
+    if size % 2 == 0:
+        return
+    for each in program.instructions:
+        if each.opcode.startswith("tcgen05.") and ".cta_group::2" in each.opcode:
+            raise LaunchFault(
+                f"clusters of {size} CTAs for a kernel with {each.opcode}",
+                where=f"PTX line {each.line}",
+                rule="two CTAs of a cluster whose ranks differ in the last bit form a "
+                "pair [PTX: CTA pair]",
+                remedy="launch with an even number of CTAs in a cluster",
+            )
 
 
 def _role(context: LaunchContext, steps: Sequence[Step], threads: int) -> Role:
