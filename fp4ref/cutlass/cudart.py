@@ -25,6 +25,9 @@ from fp4ref.trace import Dim3
 
 HEADER = struct.Struct("<IiQ")
 
+_LAUNCH_WORDS = 15
+"""Integers before the parameters of a launch."""
+
 PRINTF_NBYTES = 1 << 20
 """A kernel's ``printf`` keeps this much, here as by CUDA's default."""
 
@@ -45,7 +48,8 @@ class Op(IntEnum):
     FILL = 7
     """Address, byte, length."""
     LAUNCH = 8
-    """Kernel id, grid, block, cluster, shared memory, parameter bytes without gaps.
+    """Kernel id, grid, block, cluster, preferred cluster (zeros for none), whether
+    it may be non-portable, shared memory, parameter bytes without gaps.
 
     The answer is what the kernel printed; the program prints it in turn.
     """
@@ -67,7 +71,17 @@ class Status(IntEnum):
 
 @dataclass(frozen=True)
 class Launch:
-    """One kernel launch. `params` is the whole parameter block, gaps included."""
+    """One kernel launch.
+
+    Attributes
+    ----------
+    cluster, preferred
+        Shapes in CTAs; `preferred` is None for clusters of one shape.
+    nonportable
+        Whether the kernel's clusters may have more than 8 CTAs.
+    params
+        The whole parameter block, gaps included.
+    """
 
     name: str
     grid: Dim3
@@ -75,6 +89,8 @@ class Launch:
     cluster: Dim3
     smem_nbytes: int
     params: bytes
+    preferred: Dim3 | None = None
+    nonportable: bool = False
 
 
 @dataclass(frozen=True)
@@ -97,13 +113,8 @@ class Copy:
     allocation: int
 
 
-LaunchKernel = Callable[
-    [Machine, str, Dim3, Dim3, Dim3, int, bytes], Sequence[str] | None
-]
-"""Runs a kernel: machine, name, grid, block, cluster, smem_nbytes, params.
-
-May return what the kernel printed.
-"""
+LaunchKernel = Callable[[Machine, Launch], Sequence[str] | None]
+"""Runs a kernel to its end; may return what it printed."""
 
 OnCopy = Callable[[Copy, bytes], bytes | None]
 """Called for each copy to the device; may return other bytes to put there."""
@@ -249,23 +260,21 @@ class Runtime:
         self.machine.gmem.poke(address, np.frombuffer(data, np.uint8))
 
     def _launch(self, body: bytes) -> bytes:
-        kernel, *shape = _u64(body, 11)
-        gx, gy, gz, bx, by, bz, cx, cy, cz, smem_nbytes = shape
+        kernel, *shape, nonportable, smem_nbytes = _u64(body, _LAUNCH_WORDS)
+        gx, gy, gz, bx, by, bz, cx, cy, cz, px, py, pz = shape
         name = self._kernels[kernel]
-        params = parameter_block(self.entries[name], body[11 * 8 :])
         found = Launch(
-            name, (gx, gy, gz), (bx, by, bz), (cx, cy, cz), smem_nbytes, params
+            name,
+            (gx, gy, gz),
+            (bx, by, bz),
+            (cx, cy, cz),
+            smem_nbytes,
+            parameter_block(self.entries[name], body[8 * _LAUNCH_WORDS :]),
+            (px, py, pz) if px else None,
+            bool(nonportable),
         )
         self.launches.append(found)
-        printed = self.launch(
-            self.machine,
-            name,
-            found.grid,
-            found.block,
-            found.cluster,
-            smem_nbytes,
-            params,
-        )
+        printed = self.launch(self.machine, found)
         return "".join(printed or ()).encode()[:PRINTF_NBYTES]
 
     def _encode(self, args: tuple[int, ...]) -> bytes:

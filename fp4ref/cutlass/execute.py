@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fp4ref.cutlass.cudart import Copy, LaunchKernel, OnCopy
+from fp4ref.cutlass.cudart import Copy, Launch, LaunchKernel, OnCopy
 from fp4ref.cutlass.examples import (
     ExampleResult,
     find_example,
@@ -32,7 +32,7 @@ from fp4ref.ptx import Program, launch, parse
 from fp4ref.ptx.text.parser import Module
 from fp4ref.tensors.block_format import NVFP4_VEC_SIZE
 from fp4ref.tensors.block_scaled import BlockScaled
-from fp4ref.trace import Dim3, Trace
+from fp4ref.trace import Trace
 
 
 @dataclass(frozen=True)
@@ -127,25 +127,19 @@ def execute_example(
 def _launcher(module: Module, traced: TracedMachine) -> LaunchKernel:
     """Return what executes a kernel of `module`; the last launch is recorded."""
 
-    def run_kernel(
-        machine: Machine,
-        entry: str,
-        grid: Dim3,
-        block: Dim3,
-        cluster: Dim3,
-        smem_nbytes: int,
-        params: bytes,
-    ) -> list[str]:
-        program = Program.of(module, entry)
+    def run_kernel(machine: Machine, found: Launch) -> list[str]:
+        program = Program.of(module, found.name)
         traced.record_anew()
         return launch(
             machine,
             program,
-            grid,
-            block,
-            params,
-            cluster=cluster,
-            smem_nbytes=smem_nbytes,
+            found.grid,
+            found.block,
+            found.params,
+            cluster=found.cluster,
+            preferred=found.preferred,
+            nonportable=found.nonportable,
+            smem_nbytes=found.smem_nbytes,
         )
 
     return run_kernel

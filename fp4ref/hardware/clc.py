@@ -1,42 +1,93 @@
 """Part 2. clc: cancel a cluster that has not been launched, and learn its coordinates.
 
-Cluster launch control lets a running CTA take the work of one that waits for an SM. The
-16-byte answer holds ``ctaid.x``, ``ctaid.y | ctaid.z << 16``, a flag word and nothing.
-Source: PTX, clusterlaunchcontrol; the layout of the answer from ptxas's lowering of
-query_cancel (officially opaque). Also here: ``griddepcontrol``.
+Cluster launch control lets a running cluster take the work of one that waits for SMs.
+One request takes one cluster; with ``.multicast::cluster::all`` every CTA of the asking
+cluster gets the answer. The 16-byte answer holds ``ctaid.x``, ``ctaid.y | ctaid.z <<
+16``, a flag word and nothing. Source: PTX, clusterlaunchcontrol; the layout of the
+answer from ptxas's lowering of query_cancel (officially opaque). Also here:
+``griddepcontrol``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 
 import numpy as np
 
 from fp4ref.errors import ClusterFault, HardwareFault, MisalignedAddress
-from fp4ref.hardware.sm import Blocked, Warp
+from fp4ref.hardware.in_flight import AsyncOp
+from fp4ref.hardware.machine_state import MachineState
+from fp4ref.hardware.sm import Blocked, Cta, Warp
 from fp4ref.trace import Bytes, Dim3, Range
 
 RESPONSE_NBYTES = 16
+
+_NAME = "clusterlaunchcontrol.try_cancel"
 
 
 class ClcFault(HardwareFault):
     """Cluster launch control was used against its rules."""
 
 
-def try_cancel(warp: Warp, response: int, mbar: int) -> None:
+class _Request:
+    """One request: the first answer that lands takes a cluster, and all are equal."""
+
+    def __init__(self, machine: MachineState, shape: Dim3) -> None:
+        self.machine, self.shape = machine, shape
+        self.answer: Bytes | None = None
+        self.refused = False
+
+    def decide(self) -> Bytes:
+        """Return the 16 bytes of the answer."""
+        if self.answer is None:
+            taken = self.machine.pending.cancel(self.shape)
+            self.refused = taken is None
+            self.answer = encode_response(taken)
+            if not self.refused:
+                self.machine.count("clc.canceled")
+        return self.answer
+
+
+def try_cancel(warp: Warp, response: int, mbar: int, multicast: bool = False) -> None:
     """``clusterlaunchcontrol.try_cancel.async``. Frames 1.10 and 2.4.
 
-    Writes 16 bytes at `response` and completes 16 bytes on `mbar`.
+    Writes 16 bytes at `response` and completes 16 bytes on `mbar`; with `multicast`
+    (``.multicast::cluster::all``) at the same offsets of every CTA of the cluster.
 
     Raises
     ------
     MisalignedAddress
         `response` is not 16-byte aligned.
     ClusterFault
-        `response` or `mbar` is in another CTA.
+        `response` or `mbar` is in another CTA, or a CTA of the multicast has exited.
     ClcFault
-        A thread of this CTA has read the answer that nothing is left.
+        A thread of this CTA has read the answer that nothing is left, or another
+        request for the same 16 bytes is in flight.
     """
+    offset, bar_offset = _check(warp, response, mbar)
+    receivers = warp.cta.cluster.ctas if multicast else [warp.cta]
+    request = _Request(warp.machine, warp.cta.cluster.shape)
+    operands = {"response": response, "mbar": mbar, "tx_bytes": RESPONSE_NBYTES}
+    if len(receivers) > 1:
+        operands["ctas"] = len(receivers)
+    first: AsyncOp | None = None
+    for cta in receivers:
+        cta.check_resident(warp, _NAME)
+        answer = Range(cta.smem.space, offset, RESPONSE_NBYTES)
+        _check_slot(warp, cta, answer)
+        op = warp.issue(
+            _NAME,
+            operands,
+            _landing(warp, request, cta, answer, bar_offset),
+            unit="clc",
+            writes=[answer],
+            part_of=first,
+        )
+        first = first or op
+
+
+def _check(warp: Warp, response: int, mbar: int) -> tuple[int, int]:
+    """Return the offsets of answer and mbarrier, or raise what forbids a request."""
     cta, offset = warp.cta.resolve_shared(response)
     if offset % RESPONSE_NBYTES:
         raise MisalignedAddress(
@@ -60,36 +111,50 @@ def try_cancel(warp: Warp, response: int, mbar: int) -> None:
             f"try_cancel with response {response:#x} and mbarrier {mbar:#x}",
             who=warp.who,
             rule="both are .shared::cta addresses [PTX: clusterlaunchcontrol]",
-            remedy="ask from the CTA that needs the answer",
+            remedy="ask from the CTA that needs the answer; .multicast::cluster::all "
+            "gives it to its peers too",
         )
-    answer = Range(cta.smem.space, offset, RESPONSE_NBYTES)
-    access = warp.machine.order.issue(warp.actor, "clusterlaunchcontrol.try_cancel")
+    return offset, bar_offset
+
+
+def _check_slot(warp: Warp, cta: Cta, answer: Range) -> None:
+    """Raise `ClcFault` if another answer is on its way to the same bytes."""
+    for op in warp.machine.in_flight:
+        if op.unit == "clc" and any(answer.overlaps(other) for other in op.writes):
+            raise ClcFault(
+                "try_cancel for an answer slot that awaits another answer",
+                who=warp.who,
+                where=f"{cta.smem.describe(answer.start)}; asked first by {op.who} at "
+                f"{op.statement}",
+                rule="the 16 bytes of an answer are written asynchronously, and belong "
+                "to one request until its mbarrier completes [PTX: "
+                "clusterlaunchcontrol.try_cancel]",
+                remedy="let one thread of the cluster ask, and wait for the answer; or "
+                "use another slot",
+            )
+
+
+def _landing(
+    warp: Warp, request: _Request, cta: Cta, answer: Range, bar_offset: int
+) -> Callable[[], None]:
+    """Issue the answer to one CTA; returns what lands it."""
+    access = warp.machine.order.issue(warp.actor, _NAME)
     access.writes(cta.smem, answer)
-    access.signals(bar_cta.smem, bar_offset)
+    access.signals(cta.smem, bar_offset)
 
     def land() -> None:
-        pending = warp.machine.pending
-        if pending:
-            data = encode_response(pending.popleft())
-            warp.machine.count("clc.canceled")
-        else:
+        data = request.decide()
+        if request.refused:
             # A fault only once a thread has read it: see `smem.ld`.
-            warp.cta.clc_refusal = answer
-            data = encode_response(None)
+            cta.clc_refusal = answer
         cta.smem.write_async(answer, data.reshape(1, -1))
-        phase = bar_cta.mbarriers.completed.get(bar_offset, 0)
-        access.complete(bar_cta.smem, bar_offset, phase)
-        bar_cta.mbarriers.update(
+        phase = cta.mbarriers.completed.get(bar_offset, 0)
+        access.complete(cta.smem, bar_offset, phase)
+        cta.mbarriers.update(
             bar_offset, tx_bytes=-RESPONSE_NBYTES, who="clc", issuer=warp.who
         )
 
-    warp.issue(
-        "clusterlaunchcontrol.try_cancel",
-        {"response": response, "mbar": mbar, "tx_bytes": RESPONSE_NBYTES},
-        land,
-        unit="clc",
-        writes=[answer],
-    )
+    return land
 
 
 def encode_response(ctaid: Dim3 | None) -> Bytes:

@@ -22,7 +22,7 @@ def mapa(warp: Warp, address: int, rank: int) -> int:
         The cluster has no such rank.
     """
     mapped = rank << RANK_SHIFT | address & ((1 << RANK_SHIFT) - 1)
-    warp.cta.resolve_shared(mapped)
+    warp.cta.peer_rank(mapped)
     return mapped
 
 
@@ -32,7 +32,7 @@ def multicast_targets(warp: Warp, mask: int) -> list[Cta]:
     Raises
     ------
     ClusterFault
-        The mask is empty or names a rank outside the cluster.
+        The mask is empty, or names a rank outside the cluster or one that has exited.
     """
     ctas = warp.cta.cluster.ctas
     if not 0 < mask < 1 << len(ctas):
@@ -43,7 +43,10 @@ def multicast_targets(warp: Warp, mask: int) -> list[Cta]:
             rule="every bit of the mask is a rank of the cluster [PTX: multicast]",
             remedy="build the mask from the cluster shape",
         )
-    return [cta for rank, cta in enumerate(ctas) if mask >> rank & 1]
+    targets = [cta for rank, cta in enumerate(ctas) if mask >> rank & 1]
+    for cta in targets:
+        cta.check_resident(warp, f"multicast with mask {mask:#06x}")
+    return targets
 
 
 def of_pair(cta: Cta, parity: int, what: str = "a pair", who: str = "") -> Cta:

@@ -157,6 +157,30 @@ class Inquest:
         ]
 
 
+def _at_a_peer(inquest: Inquest, s: Shortfall) -> DeadlockRoot | None:
+    """Bytes are expected by one CTA and come to the same barrier of another."""
+    for cta in s.waiter.cta.cluster.ctas:
+        unit = cta.mbarriers
+        if cta is s.waiter.cta or s.address not in unit.live or not s.state.tx_count:
+            continue
+        peer = MbarrierState.decode(unit.live[s.address])
+        if (s.state.tx_count > 0) == (peer.tx_count > 0) or not peer.tx_count:
+            continue
+        expects, comes = (s.waiter.cta, cta)[:: 1 if s.state.tx_count > 0 else -1]
+        nbytes = min(abs(s.state.tx_count), abs(peer.tx_count))
+        what = (
+            f"{nbytes:,} bytes are expected by cta {expects.ctaid}, rank "
+            f"{expects.rank}, and come to this barrier in cta {comes.ctaid}, rank "
+            f"{comes.rank}"
+        )
+        books = expects.mbarriers.books.get(s.address, [[]])[-1]
+        mine = [c for c in books if c.tx_bytes > 0]
+        remedy = "let the CTA expect the bytes that receives the signal: with "
+        remedy += ".cta_group::2 the one of the pair whose barrier the load names"
+        return _root(inquest, s, what, mine, remedy)
+    return None
+
+
 def _wrong_bytes(inquest: Inquest, s: Shortfall) -> DeadlockRoot | None:
     """All arrivals are there, and the bytes do not come out even."""
     if s.state.pending or not s.state.tx_count:
@@ -305,7 +329,7 @@ def _first(inquest: Inquest, s: Shortfall) -> DeadlockRoot | None:
 
 
 _CAUSES: tuple[Callable[[Inquest, Shortfall], DeadlockRoot | None], ...] = (
-    *(_wrong_bytes, _ended, _count_too_high, _never_given_back),
+    *(_at_a_peer, _wrong_bytes, _ended, _count_too_high, _never_given_back),
     *(_never_committed, _skipped, _passed_by, _nobody, _first),
 )
 """In the order in which they are believed."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterable, Sequence
 from itertools import product
+from math import prod
 
 from fp4ref.errors import ExitFault, LaunchFault
 from fp4ref.hardware.in_flight import AsyncOp
@@ -16,7 +16,18 @@ MAX_WARPS = 32
 """Warps of one CTA: 1,024 threads."""
 
 
-def check_launch(grid: Dim3, cluster: Dim3, smem_nbytes: int, sms: int) -> None:
+PORTABLE_CLUSTER, LARGEST_CLUSTER = 8, 16
+"""CTAs of a cluster on every GPU, and on a B200 with the non-portable attribute."""
+
+
+def check_launch(
+    grid: Dim3,
+    cluster: Dim3,
+    smem_nbytes: int,
+    sms: int,
+    preferred: Dim3 | None = None,
+    nonportable: bool = False,
+) -> None:
     """Raise `LaunchFault` for a grid that a machine of `sms` SMs cannot start."""
     if not 0 <= smem_nbytes <= NBYTES:
         raise LaunchFault(
@@ -24,14 +35,67 @@ def check_launch(grid: Dim3, cluster: Dim3, smem_nbytes: int, sms: int) -> None:
             rule=f"a CTA has at most {NBYTES} bytes (227 KB)",
             remedy="use fewer stages or smaller tiles",
         )
-    size = cluster[0] * cluster[1] * cluster[2]
-    extents = zip(grid, cluster, strict=True)
-    if any(g < 1 or c < 1 or g % c for g, c in extents) or size > sms:
+    if min(*grid, *cluster) < 1 or not _divides(cluster, grid):
         raise LaunchFault(
-            f"grid {grid} with clusters of {cluster} on {sms} SMs",
-            rule="the grid is a multiple of the cluster, and a cluster needs one SM "
-            "for each of its CTAs",
-            remedy="pad the grid, or emulate more SMs",
+            f"grid {grid} with clusters of {cluster}",
+            rule="each extent of the grid is a multiple of the cluster's [CUDA "
+            "programming guide, thread block clusters]",
+            remedy="pad the grid to whole clusters",
+        )
+    for shape in (cluster, preferred or cluster):
+        _check_cluster_size(shape, nonportable)
+    if (size := prod(cluster)) > sms:
+        raise LaunchFault(
+            f"clusters of {cluster} on {sms} SMs",
+            rule=f"a cluster needs one SM for each of its {size} CTAs, all at once",
+            remedy=f"emulate {size} SMs or more",
+        )
+    if preferred and not (_divides(cluster, preferred) and _divides(preferred, grid)):
+        raise LaunchFault(
+            f"grid {grid} with preferred clusters of {preferred} and regular ones of "
+            f"{cluster}",
+            rule="a preferred cluster is a multiple of the regular one, and the grid "
+            "of the preferred one [CUDA, cudaLaunchAttributePreferredClusterDimension]",
+            remedy="choose a preferred shape between the two",
+        )
+
+
+def _divides(shape: Dim3, whole: Dim3) -> bool:
+    """Whether `whole` consists of blocks of `shape`."""
+    pairs = zip(shape, whole, strict=True)
+    return all(1 <= part <= all_ and all_ % part == 0 for part, all_ in pairs)
+
+
+def _check_cluster_size(shape: Dim3, nonportable: bool) -> None:
+    size = prod(shape)
+    if size > LARGEST_CLUSTER:
+        raise LaunchFault(
+            f"clusters of {shape}: {size} CTAs",
+            rule=f"a cluster has at most {LARGEST_CLUSTER} CTAs on a B200",
+            remedy="use smaller clusters",
+        )
+    if size > PORTABLE_CLUSTER and not nonportable:
+        raise LaunchFault(
+            f"clusters of {shape}: {size} CTAs without the non-portable attribute",
+            rule=f"more than {PORTABLE_CLUSTER} CTAs need "
+            "cudaFuncAttributeNonPortableClusterSizeAllowed [CUDA programming guide, "
+            "thread block clusters]",
+            remedy="set the attribute of the kernel, or use smaller clusters",
+        )
+
+
+def check_pairs(cluster: Dim3, operation: str, where: str) -> None:
+    """Raise `LaunchFault` for clusters of an odd size if a kernel uses CTA pairs.
+
+    `operation` is one that has ``.cta_group::2``.
+    """
+    if prod(cluster) % 2:
+        raise LaunchFault(
+            f"clusters of {prod(cluster)} CTAs for a kernel with {operation}",
+            where=where,
+            rule="two CTAs of a cluster whose ranks differ in the last bit form a pair "
+            "[PTX: CTA pair]",
+            remedy="launch with an even number of CTAs in a cluster",
         )
 
 
@@ -46,7 +110,7 @@ def check_roles(cta: Cta, roles: Sequence[Role]) -> None:
         )
 
 
-def origins(grid: Dim3, cluster: Dim3, only: Iterable[Dim3] | None) -> deque[Dim3]:
+def origins(grid: Dim3, cluster: Dim3, only: Iterable[Dim3] | None) -> list[Dim3]:
     """First CTA of each cluster to launch, x fastest."""
     counts = [g // c for g, c in zip(grid, cluster, strict=True)]
     origins = [
@@ -54,7 +118,7 @@ def origins(grid: Dim3, cluster: Dim3, only: Iterable[Dim3] | None) -> deque[Dim
         for z, y, x in product(*(range(count) for count in counts[::-1]))
     ]
     if only is None:
-        return deque(origins)
+        return origins
     wanted = set(only)
     if unknown := wanted.difference(origins):
         raise LaunchFault(
@@ -62,21 +126,44 @@ def origins(grid: Dim3, cluster: Dim3, only: Iterable[Dim3] | None) -> deque[Dim
             rule="each entry is the first CTA of a cluster of the grid",
             remedy="name CTAs inside the grid",
         )
-    return deque(o for o in origins if o in wanted)
+    return [o for o in origins if o in wanted]
+
+
+def check_memory_unused(cta: Cta, in_flight: Iterable[AsyncOp]) -> None:
+    """Raise `ExitFault` for what still uses the memory of a CTA whose warps ended.
+
+    Its own operations, and those of its peers: multicasts and MMAs of a pair.
+    """
+    spaces = {cta.smem.space, cta.tmem.space}
+    _check_landed(
+        cta,
+        [
+            op
+            for op in in_flight
+            if spaces & {where.space for where in (*op.reads, *op.writes)}
+        ],
+    )
+
+
+def _check_landed(cta: Cta, in_flight: Iterable[AsyncOp]) -> None:
+    for op in in_flight:
+        if op.survives_exit:
+            continue
+        mine = op.ctaid == cta.ctaid
+        whose = "its CTA" if mine else f"cta {cta.ctaid}, which it uses,"
+        raise ExitFault(
+            f"{op.operation} is in flight when {whose} exits",
+            who=op.who,
+            where=op.statement,
+            rule="shared memory and TMEM are gone after exit",
+            remedy="wait for it before the warps return",
+        )
 
 
 def check_exit(cta: Cta, in_flight: Iterable[AsyncOp]) -> None:
     """Raise `ExitFault` for what a CTA must not leave behind."""
     who = f"cta {cta.ctaid}"
-    for op in in_flight:
-        if not op.survives_exit:
-            raise ExitFault(
-                f"{op.operation} is in flight when its CTA exits",
-                who=op.who,
-                where=op.statement,
-                rule="shared memory and TMEM are gone after exit",
-                remedy="wait for it before the warps return",
-            )
+    _check_landed(cta, in_flight)
     for address, tx_count in cta.mbarriers.unbalanced():
         raise ExitFault(
             f"an mbarrier has tx-count {tx_count} at exit",

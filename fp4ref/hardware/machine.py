@@ -12,7 +12,13 @@ from typing import Literal, get_args
 
 from fp4ref.errors import DeadlockError, HardwareFault, InputError, LaunchFault
 from fp4ref.hardware.deadlock import Inquest
-from fp4ref.hardware.grid import check_exit, check_launch, check_roles, origins
+from fp4ref.hardware.grid import (
+    check_exit,
+    check_launch,
+    check_memory_unused,
+    check_roles,
+    origins,
+)
 from fp4ref.hardware.in_flight import AsyncOp
 from fp4ref.hardware.machine_state import MachineState, Ordering
 from fp4ref.hardware.order.race import RaceFault
@@ -20,6 +26,7 @@ from fp4ref.hardware.schedule import Schedule
 from fp4ref.hardware.shared_memory import NBYTES
 from fp4ref.hardware.sm import Cluster, Cta, Kernel, Sm, Warp
 from fp4ref.hardware.source_line import suspended_line
+from fp4ref.hardware.waiting_clusters import WaitingClusters
 from fp4ref.trace import Dim3, Recorder
 
 MOST_SMS = 160
@@ -89,6 +96,8 @@ class Machine(MachineState):
         grid: Dim3,
         *,
         cluster: Dim3 = (1, 1, 1),
+        preferred: Dim3 | None = None,
+        nonportable: bool = False,
         smem_nbytes: int = NBYTES,
         only: Iterable[Dim3] | None = None,
     ) -> None:
@@ -100,14 +109,20 @@ class Machine(MachineState):
             Sets up a CTA and returns its warps' roles.
         grid, cluster
             Extents in CTAs; x is fastest. The grid is a multiple of the cluster.
+        preferred
+            Shape of the clusters that run wherever enough SMs are free; elsewhere
+            `cluster` is the fallback.
+        nonportable
+            Whether a cluster may have more than 8 CTAs.
         only
             Launch only these CTAs of the grid (all of it by default).
 
         Raises
         ------
         LaunchFault
-            Too much shared memory, a cluster that does not fit, CTAs outside the grid,
-            a CTA without warps, or an earlier launch that ended in a fault.
+            Too much shared memory, a cluster that does not fit or divide the grid,
+            CTAs outside the grid, a CTA without warps, or an earlier launch that ended
+            in a fault.
         InputError
             The recorder has followed another launch.
         HardwareFault
@@ -123,8 +138,10 @@ class Machine(MachineState):
                 rule="a fault is sticky: warps and work in flight are left over",
                 remedy="make a new Machine",
             )
-        check_launch(grid, cluster, smem_nbytes, len(self.sms))
-        self.pending = origins(grid, cluster, only)
+        sms = len(self.sms)
+        check_launch(grid, cluster, smem_nbytes, sms, preferred, nonportable)
+        first = origins(grid, preferred or cluster, only)
+        self.pending = WaitingClusters(first, cluster, preferred)
         self.dependents_launched = False
         self.cta_group = 0
         self._attach_recorder()
@@ -133,12 +150,12 @@ class Machine(MachineState):
             sm.smem.nbytes = smem_nbytes
         # As on silicon: after a fault the machine is of no more use.
         self._faulted = True
-        self._start(kernel, grid, cluster)
+        self._start(kernel, grid)
         try:
             while self._step():
                 self._finish()
                 if self.pending:
-                    self._start(kernel, grid, cluster)
+                    self._start(kernel, grid)
             self._check_races()
         except HardwareFault as error:
             error.races = error.races or tuple(self.order.findings.races)
@@ -163,16 +180,15 @@ class Machine(MachineState):
             if self.recorder:
                 self.recorder.image(memory.space, memory.data, memory.base)
 
-    def _start(self, kernel: Kernel, grid: Dim3, cluster_shape: Dim3) -> None:
+    def _start(self, kernel: Kernel, grid: Dim3) -> None:
         """Give free SMs the next clusters."""
-        size = cluster_shape[0] * cluster_shape[1] * cluster_shape[2]
         while self.pending:
             free = [sm for sm in self.sms if sm.cta is None]
-            if len(free) < size:
+            if (waiting := self.pending.start(len(free))) is None:
                 return
-            origin = self.pending.popleft()
-            cluster = Cluster(cluster_shape)
-            offsets = product(*(range(c) for c in cluster_shape[::-1]))
+            origin, shape = waiting.origin, waiting.shape
+            cluster = Cluster(shape)
+            offsets = product(*(range(c) for c in shape[::-1]))
             for sm, (dz, dy, dx) in zip(free, offsets, strict=False):
                 ctaid = (origin[0] + dx, origin[1] + dy, origin[2] + dz)
                 sm.smem.forget()
@@ -225,6 +241,9 @@ class Machine(MachineState):
             # Barriers of the whole CTA or cluster wait only for warps that live.
             warp.cta.named_barriers.settle(warp.cta.live_threads)
             warp.cta.cluster.settle()
+            if warp.cta.finished:
+                check_memory_unused(warp.cta, self.in_flight)
+                warp.cta.mbarriers.exited = warp.cta.ctaid
         finally:
             self.agent = "host"
 

@@ -8,7 +8,6 @@ operation in flight is a fault at issue, and at any other access.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Sequence
 from types import CodeType
 from typing import Literal
@@ -22,7 +21,8 @@ from fp4ref.hardware.order.engine import Order
 from fp4ref.hardware.order.unobserved import Unobserved
 from fp4ref.hardware.schedule import Eager, Schedule
 from fp4ref.hardware.source_line import caller, source_line
-from fp4ref.trace import Dim3, Range, Recorder
+from fp4ref.hardware.waiting_clusters import WaitingClusters
+from fp4ref.trace import Range, Recorder
 
 Ordering = Literal["ptx", "shipped"]
 
@@ -42,7 +42,7 @@ class MachineState:
     in_flight
         Operations that have not landed, oldest first.
     pending
-        First CTAs of the clusters that have not been launched.
+        The clusters that have not been launched.
     cta_group, cta_group_user
         Of the launch's tcgen05 instructions, 0 before the first; and what that was.
     stats, advisories
@@ -72,7 +72,7 @@ class MachineState:
         )
         self.memories: list[Memory] = []
         self.in_flight: list[AsyncOp] = []
-        self.pending: deque[Dim3] = deque()
+        self.pending = WaitingClusters()
         self.dependents_launched = False
         self.cta_group = 0
         self.cta_group_user = ""

@@ -18,8 +18,9 @@ from typing import NamedTuple
 import numpy as np
 
 from fp4ref.errors import MbarrierCorrupted, MbarrierFault, MisalignedAddress
+from fp4ref.hardware.exited import of_exited
 from fp4ref.hardware.shared_memory import SharedMemory
-from fp4ref.trace import Barrier, Range
+from fp4ref.trace import Barrier, Dim3, Range
 
 NBYTES = 8
 MAX_COUNT = (1 << 20) - 1
@@ -105,6 +106,8 @@ class MbarrierUnit:
         How many phases have completed there.
     books
         Who changed the counts in the last phases, oldest first.
+    exited
+        Index of the CTA once it has exited.
     """
 
     def __init__(self, smem: SharedMemory) -> None:
@@ -112,6 +115,7 @@ class MbarrierUnit:
         self.live: dict[int, int] = {}
         self.completed: dict[int, int] = {}
         self.books: dict[int, list[list[Credit]]] = {}
+        self.exited: Dim3 | None = None
 
     def load(self, address: int) -> MbarrierState:
         """Return the state at `address`.
@@ -119,7 +123,13 @@ class MbarrierUnit:
         Raises
         ------
         MisalignedAddress, MbarrierFault, MbarrierCorrupted
+        ClusterFault
+            Its CTA has exited.
         """
+        if self.exited is not None:
+            where = self.smem.describe(address)
+            use = "mbarrier operation"
+            raise of_exited(self.smem.who(), use, self.exited, where)
         if address % NBYTES:
             raise MisalignedAddress(
                 f"mbarrier at {address:#x}",

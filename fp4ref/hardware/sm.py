@@ -15,6 +15,7 @@ from typing import Any, Protocol, TypeVar, cast
 
 from fp4ref.errors import ClusterFault
 from fp4ref.hardware.cta_barriers import NamedBarriers
+from fp4ref.hardware.exited import of_exited
 from fp4ref.hardware.in_flight import AsyncOp
 from fp4ref.hardware.machine_state import MachineState
 from fp4ref.hardware.mbarrier_unit import MbarrierUnit
@@ -310,8 +311,17 @@ class Cta:
         Raises
         ------
         ClusterFault
-            No CTA of the cluster has that rank.
+            No CTA of the cluster has that rank, or it has exited.
         """
+        cta = self.cluster.ctas[self.peer_rank(address)]
+        offset = address & ((1 << RANK_SHIFT) - 1)
+        if cta is not self and cta.finished:
+            who, use = f"cta {self.ctaid}", f"use of shared address {address:#x}"
+            raise of_exited(who, use, cta.ctaid, cta.smem.describe(offset))
+        return cta, offset
+
+    def peer_rank(self, address: int) -> int:
+        """Return the rank that a shared::cluster address names, or raise."""
         rank = address >> RANK_SHIFT
         if not 0 <= rank < len(self.cluster.ctas):
             raise ClusterFault(
@@ -322,7 +332,12 @@ class Cta:
                 "cluster [PTX: mapa]",
                 remedy="form remote addresses with mapa",
             )
-        return self.cluster.ctas[rank], address & ((1 << RANK_SHIFT) - 1)
+        return rank
+
+    def check_resident(self, warp: Warp, operation: str) -> None:
+        """Raise `ClusterFault` if the CTA has exited and `operation` needs it."""
+        if self.finished:
+            raise of_exited(warp.who, operation, self.ctaid, self.smem.space)
 
     @property
     def live_threads(self) -> int:

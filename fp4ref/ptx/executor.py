@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import fp4ref.ptx.instructions  # noqa: F401  registers them
-from fp4ref.errors import LaunchFault
+from fp4ref.hardware.grid import check_pairs
 from fp4ref.hardware.machine import Machine
 from fp4ref.hardware.sm import Body, Cta, Role, Warp
 from fp4ref.ptx.instructions.tcgen05 import settle
@@ -51,6 +51,8 @@ def launch(
     params: bytes,
     *,
     cluster: Dim3 = (1, 1, 1),
+    preferred: Dim3 | None = None,
+    nonportable: bool = False,
     smem_nbytes: int = 0,
     only: Iterable[Dim3] | None = None,
 ) -> list[str]:
@@ -60,6 +62,8 @@ def launch(
     ----------
     params
         The kernel's parameter block, laid out as the entry declares.
+    cluster, preferred, nonportable
+        As of `fp4ref.hardware.machine.Machine.launch`.
     smem_nbytes
         Dynamic shared memory.
 
@@ -90,24 +94,23 @@ def launch(
     total = context.static_nbytes + context.dynamic_nbytes
     # Around all warps: inside one it would leak into the others at every yield.
     with np.errstate(all="ignore"):
-        machine.launch(kernel, grid, cluster=cluster, smem_nbytes=total, only=only)
+        machine.launch(
+            kernel,
+            grid,
+            cluster=cluster,
+            preferred=preferred,
+            nonportable=nonportable,
+            smem_nbytes=total,
+            only=only,
+        )
     return context.output
 
 
 def _check_pairs(program: Program, cluster: Dim3) -> None:
     """Raise `LaunchFault` for instructions of CTA pairs in clusters of odd size."""
-    size = cluster[0] * cluster[1] * cluster[2]
-    if size % 2 == 0:
-        return
     for each in program.instructions:
-        if each.opcode.startswith("tcgen05.") and ".cta_group::2" in each.opcode:
-            raise LaunchFault(
-                f"clusters of {size} CTAs for a kernel with {each.opcode}",
-                where=f"PTX line {each.line}",
-                rule="two CTAs of a cluster whose ranks differ in the last bit form a "
-                "pair [PTX: CTA pair]",
-                remedy="launch with an even number of CTAs in a cluster",
-            )
+        if ".cta_group::2" in each.opcode:
+            check_pairs(cluster, each.opcode, f"PTX line {each.line}")
 
 
 def _role(context: LaunchContext, steps: Sequence[Step], threads: int) -> Role:

@@ -118,18 +118,22 @@ def test_the_hook_cannot_change_the_length():
 def test_a_launch_arrives_with_its_parameter_block():
     calls = []
 
-    def launch(machine: Machine, *args: object) -> list[str]:
-        calls.append(args)
+    def launch(machine: Machine, found: Launch) -> list[str]:
+        calls.append(found)
         return ["hello\n"]
 
     runtime = make(launch)
     assert runtime.answer(Op.REGISTER, b"kernel") == (0, struct.pack("<2I", 1, 8))
-    shape = (0, 2, 3, 1, 256, 1, 1, 2, 1, 1, 4096)
+    shape = (0, 2, 3, 1, 256, 1, 1, 2, 1, 1, 0, 0, 0, 0, 4096)
     assert runtime.answer(Op.LAUNCH, u64(*shape) + b"x12345678") == (0, b"hello\n")
     block = b"x" + bytes(7) + b"12345678"
-    expected = ("kernel", (2, 3, 1), (256, 1, 1), (2, 1, 1), 4096, block)
-    assert calls == [expected]
-    assert runtime.launches == [Launch(*expected)]
+    expected = Launch("kernel", (2, 3, 1), (256, 1, 1), (2, 1, 1), 4096, block)
+    assert calls == runtime.launches == [expected]
+    two_shapes = (0, 4, 4, 1, 256, 1, 1, 2, 1, 1, 4, 4, 1, 1, 0)
+    runtime.answer(Op.LAUNCH, u64(*two_shapes) + b"x12345678")
+    assert calls[1].cluster == (2, 1, 1)
+    assert calls[1].preferred == (4, 4, 1)
+    assert calls[1].nonportable
 
 
 def test_a_kernel_without_ptx_is_refused():
@@ -143,7 +147,7 @@ def test_a_fault_in_a_kernel_is_kept_and_reported_as_launch_failure():
 
     runtime = make(launch)
     runtime.answer(Op.REGISTER, b"kernel")
-    shape = (0, 1, 1, 1, 32, 1, 1, 1, 1, 1, 0)
+    shape = (0, 1, 1, 1, 32, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0)
     status, _ = runtime.answer(Op.LAUNCH, u64(*shape) + bytes(9))
     assert status == Status.LAUNCH_FAILURE
     assert isinstance(runtime.fault, LaunchFault)

@@ -10,6 +10,7 @@ import pytest
 
 from fp4ref import BlockScaled, GemmConfig, run
 from fp4ref.cutlass import Copy, ExampleResult, run_example
+from fp4ref.cutlass.cudart import Launch
 from fp4ref.cutlass.entries import read_entries
 from fp4ref.cutlass.examples import find_example
 from fp4ref.cutlass.execute import execute_example
@@ -40,7 +41,7 @@ class OurKernel:
     def on_copy(self, copy: Copy, data: bytes) -> None:
         self.filled.append(copy)
 
-    def launch(self, machine: Machine, *args: object) -> None:
+    def launch(self, machine: Machine, launch: Launch) -> None:
         gmem = machine.gmem
         a, b, _, d, sfa, sfb, sfd, _ = (c.address for c in self.filled)
 

@@ -177,6 +177,7 @@ def test_mask_targets_in_rank_order():
             [c.rank for c in cluster.multicast_targets(warp, m)] for m in (1, 2, 3)
         ]
         assert targets == [[0], [1], [0, 1]]
+        yield from cluster.wait(warp, cluster.arrive(warp))
 
     launch(machine(sms=2), body, **PAIR)
 
@@ -278,6 +279,7 @@ def test_async_write_over_a_peers_unfenced_store():
         yield from cluster.wait(warp, cluster.arrive(warp))
         if warp.cta.rank == 0:
             tma.load(warp, on.maps["half"], (0, 0), TILE, MBAR, 0b11)
+        yield from cluster.wait(warp, cluster.arrive(warp))
 
     with pytest.raises(MissingProxyFence, match="overwritten by the async proxy"):
         launch(on, body, **PAIR)
@@ -292,6 +294,7 @@ def test_tile_and_barrier_are_in_one_cta():
         if warp.cta.rank == 0:
             remote = cluster.mapa(warp, MBAR, 1)
             tma.load(warp, on.maps["half"], (0, 0), TILE, remote)
+        yield from cluster.wait(warp, cluster.arrive(warp))
 
     with pytest.raises(ClusterFault, match="same CTA"):
         launch(on, body, **PAIR)

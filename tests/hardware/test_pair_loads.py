@@ -93,7 +93,8 @@ def loading_machine(schedule, case, **options):
 
 def run_case(schedule, case, boxes=None, **options):
     on, tensor = loading_machine(schedule, case, **options)
-    launch(on, loads(case, boxes), grid=case.shape, cluster=case.shape)
+    shape = {"grid": case.shape, "cluster": case.shape, "nonportable": True}
+    launch(on, loads(case, boxes), **shape)
     return on, tensor.reshape(-1, BOX)
 
 
@@ -136,16 +137,17 @@ def test_a_multicast_is_one_issue_and_a_landing_for_each_cta():
     assert credited == ["smem0", "smem2", "smem2"]
 
 
-def named_by(rank, destination, group):
+def named_by(rank, destination):
     """Rank 0 loads into `destination` and names the barrier of `rank`."""
 
     def body(warp):
         mbarrier.init(warp, warp.cta.smem_base, 1)
         yield from cluster.wait(warp, cluster.arrive(warp))
         if warp.cta.rank == 0:
-            tile, bar = cluster.mapa(warp, TILE, destination), MBAR
+            tile = cluster.mapa(warp, TILE, destination)
             bar = cluster.mapa(warp, MBAR, rank)
-            tma.load(warp, warp.machine.tensor_map, (0, 0), tile, bar, None, group)
+            tma.load(warp, warp.machine.tensor_map, (0, 0), tile, bar, None, 2)
+        yield from cluster.wait(warp, cluster.arrive(warp))
 
     return body
 
@@ -155,7 +157,7 @@ def test_the_barrier_is_in_the_pair_of_the_tile(rank, destination):
     case = CASES["4x1 three of four"]
     on, _ = loading_machine("eager", case)
     with pytest.raises(ClusterFault, match="in its peer"):
-        launch(on, named_by(rank, destination, 2), grid=case.shape, cluster=case.shape)
+        launch(on, named_by(rank, destination), grid=case.shape, cluster=case.shape)
 
 
 def test_a_cta_without_a_peer_has_no_pair():
@@ -167,6 +169,7 @@ def test_a_cta_without_a_peer_has_no_pair():
         if warp.cta.rank == 0:
             bar = cluster.mapa(warp, MBAR, 1)
             tma.load(warp, on.tensor_map, (0, 0), TILE, bar, 0b100, 2)
+        yield from cluster.wait(warp, cluster.arrive(warp))
 
     with pytest.raises(ClusterFault, match="rank 2 has no peer"):
         launch(on, body, grid=(3, 1, 1), cluster=(3, 1, 1))

@@ -11,6 +11,7 @@ struct kernel {
   const void *host_function;
   uint64_t id;
   int max_dynamic_smem;
+  int nonportable; /* clusters of more than 8 CTAs */
   size_t num_params;
   uint32_t param_nbytes[MAX_PARAMS];
 };
@@ -86,15 +87,24 @@ cudaError_t __cudaGetKernel(cudaKernel_t *handle, const void *host_function) {
   return done(*handle ? cudaSuccess : cudaErrorInvalidDeviceFunction);
 }
 
-static cudaError_t launch(const void *function, dim3 grid, dim3 block, dim3 cluster,
-                          size_t smem, void **args) {
+/* Cluster shapes in CTAs; no preferred one is (0, 0, 0). */
+struct clusters {
+  dim3 regular, preferred;
+};
+
+static cudaError_t launch(const void *function, dim3 grid, dim3 block,
+                          struct clusters clusters, size_t smem, void **args) {
   static char printed[PRINTF_NBYTES];
   size_t num_printed = 0;
   struct kernel *kernel = find_kernel(function);
   if (!kernel) return done(cudaErrorInvalidDeviceFunction);
   if (smem > (size_t)kernel->max_dynamic_smem) return done(cudaErrorInvalidValue);
-  uint64_t shape[] = {kernel->id, grid.x,    grid.y,    grid.z,    block.x, block.y,
-                      block.z,    cluster.x, cluster.y, cluster.z, smem};
+  dim3 regular = clusters.regular, preferred = clusters.preferred;
+  uint64_t shape[] = {
+      kernel->id,  grid.x,      grid.y,      grid.z,
+      block.x,     block.y,     block.z,     regular.x,
+      regular.y,   regular.z,   preferred.x, preferred.y,
+      preferred.z, (uint64_t)kernel->nonportable, smem};
   struct iovec parts[1 + MAX_PARAMS] = {{shape, sizeof shape}};
   for (size_t i = 0; i < kernel->num_params; ++i)
     parts[1 + i] = (struct iovec){args[i], kernel->param_nbytes[i]};
@@ -107,20 +117,26 @@ static cudaError_t launch(const void *function, dim3 grid, dim3 block, dim3 clus
 cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void **args,
                                size_t smem, cudaStream_t stream) {
   (void)stream;
-  return launch(kernel, grid, block, (dim3){1, 1, 1}, smem, args);
+  struct clusters none = {{1, 1, 1}, {0, 0, 0}};
+  return launch(kernel, grid, block, none, smem, args);
 }
 
 cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *function,
                                 void **args) {
-  dim3 cluster = {1, 1, 1};
+  struct clusters clusters = {{1, 1, 1}, {0, 0, 0}};
   for (unsigned i = 0; i < config->numAttrs; ++i) {
     const cudaLaunchAttribute *attribute = &config->attrs[i];
     char detail[64];
     switch (attribute->id) {
       case cudaLaunchAttributeClusterDimension:
-        cluster.x = attribute->val.clusterDim.x;
-        cluster.y = attribute->val.clusterDim.y;
-        cluster.z = attribute->val.clusterDim.z;
+        clusters.regular = (dim3){attribute->val.clusterDim.x,
+                                  attribute->val.clusterDim.y,
+                                  attribute->val.clusterDim.z};
+        break;
+      case cudaLaunchAttributePreferredClusterDimension:
+        clusters.preferred = (dim3){attribute->val.preferredClusterDim.x,
+                                    attribute->val.preferredClusterDim.y,
+                                    attribute->val.preferredClusterDim.z};
         break;
       case cudaLaunchAttributeIgnore:
       case cudaLaunchAttributePriority:
@@ -132,7 +148,7 @@ cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *fu
         refuse("cudaLaunchKernelExC", detail);
     }
   }
-  return launch(function, config->gridDim, config->blockDim, cluster,
+  return launch(function, config->gridDim, config->blockDim, clusters,
                 config->dynamicSmemBytes, args);
 }
 
@@ -144,6 +160,8 @@ cudaError_t cudaFuncSetAttribute(const void *function, enum cudaFuncAttribute at
     if (value < 0 || value > MAX_SMEM) return done(cudaErrorInvalidValue);
     kernel->max_dynamic_smem = value;
   }
+  if (attribute == cudaFuncAttributeNonPortableClusterSizeAllowed)
+    kernel->nonportable = value != 0;
   return cudaSuccess;
 }
 

@@ -163,6 +163,10 @@ class Order(ThreadOrder):
                 for numbers in phases.signals.values():
                     first = self.accesses[numbers[-1] - 1]
                     self._left(first, access, smem, np.array([address], np.int64))
+                for number in (n for some in phases.remote.values() for n in some):
+                    first = self.accesses[number - 1]
+                    if first.lanes & ~(known >> first.base):
+                        self._left(first, access, smem, np.array([address], np.int64))
                 del self.phases[space, address]
         self.forget(smem.space, place)
 

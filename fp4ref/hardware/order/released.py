@@ -60,6 +60,8 @@ class Phases:
     signals
         By phase: asynchronous operations that arrived in it and that no thread has
         seen complete.
+    remote
+        By phase: arrivals by threads of other CTAs, not seen to complete either.
     commits
         By thread: the phases in which its own commits arrived, and what they did to
         TMEM.
@@ -71,6 +73,7 @@ class Phases:
         self.done = Released()
         self.pending: dict[int, Released] = {}
         self.signals: dict[int, list[int]] = {}
+        self.remote: dict[int, list[int]] = {}
         self.commits: dict[tuple[object, int], list[tuple[int, int]]] = {}
 
     def of(self, phase: int) -> Released:
@@ -85,6 +88,7 @@ class Phases:
         """
         for phase in [p for p in self.pending if p < completed]:
             self.done.absorb(self.pending.pop(phase))
-        for phase in [p for p in self.signals if p < completed]:
-            del self.signals[phase]
+        for unseen in (self.signals, self.remote):
+            for phase in [p for p in unseen if p < completed]:
+                del unseen[phase]
         return self.done

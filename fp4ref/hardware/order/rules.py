@@ -115,7 +115,7 @@ class Failure(Enum):
         "of both and tcgen05.dealloc",
     )
     EXIT = Words(
-        "async operation not drained at exit",
+        "work of others not drained at exit",
         "shared memory and TMEM are gone when the CTA has exited, also for operations "
         "in flight and for their signals",
         "let one thread of the CTA wait for it before the last one returns: a tail "

@@ -229,6 +229,8 @@ class ThreadOrder(Book):
         if phases is None:
             return
         released, reach = phases.of(phase), self.scope(scope)
+        if actor.place != self.places[smem.space] and actor in phases.users:
+            phases.remote.setdefault(phase, []).append(phases.users[actor])
         if relaxed:
             for wide, generic, async_ in self._fenced(actor, actor.active):
                 released.add(actor.place, min(wide, reach), generic, async_)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from fp4ref.errors import NotModelled
 from fp4ref.hardware import clc
 from fp4ref.ptx.run.operands import address_reader, items_of, writer
 from fp4ref.ptx.run.registry import Action, Form, instruction
@@ -28,18 +27,11 @@ def try_cancel(context: LaunchContext, each: Instruction, form: Form) -> Action:
 
     def act(state: WarpState) -> None:
         lane = state.one_lane(each.opcode)
-        if form["multicast"] and len(state.warp.cta.cluster.ctas) > 1:
-            raise NotModelled(
-                f"{each.opcode} in a cluster of several CTAs",
-                who=state.warp.who,
-                where=state.at,
-                remedy="launch clusters of one CTA",
-                gap="clc-multicast",
-            )
         clc.try_cancel(
             state.warp,
             shared_address(generic, int(response(state)[lane])),
             shared_address(generic, int(mbar(state)[lane])),
+            bool(form["multicast"]),
         )
 
     return act
