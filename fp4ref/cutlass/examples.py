@@ -92,6 +92,14 @@ EXAMPLES = {
         },
         multiples=(1, 32, 32),
     ),
+    "72c": Example(
+        "MXFP8 x MXFP4, MMAs of CTA pairs in clusters of 2 x 4, output BF16",
+        "72_blackwell_narrow_precision_gemm/72c_blackwell_mixed_mxfp8_bf16_gemm.cu",
+        "Disposition: Passed",
+        _options,
+        {0: "A", 1: "B", 2: "C", 3: "D", 5: "SFA", 6: "SFB"},
+        multiples=(1, 8, 128),
+    ),
     "81": Example(
         "E4M3 x E4M3 with blockwise float scales, output E4M3",
         "81_blackwell_gemm_blockwise/81_blackwell_gemm_blockwise.cu",
