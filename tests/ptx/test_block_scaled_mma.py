@@ -18,18 +18,14 @@ from fp4ref.numerics import (
 )
 from fp4ref.ptx import Program, launch, parse
 
+NVFP4 = "mxf4nvf4.block_scale.scale_vec::4X", 0x08200480
+
 
 def mma_of_128x128(
-    source: int,
-    out: int,
-    sfb_column: int,
-    kind: str = "mxf4nvf4.block_scale.scale_vec::4X",
-    idesc: int = 0x08200480,
+    source: int, out: int, sfb_column: int, form: tuple[str, int] = NVFP4
 ) -> str:
-    """Copy and multiply what is at `source`; store column 5 of D at `out`.
-
-    A and B have 32 bytes along K.
-    """
+    """Copy and multiply what is at `source`; store column 5 of D at `out`."""
+    kind, idesc = form
     desc = 1 << 46 | (128 >> 4) << 16 | (256 >> 4) << 32
     return f"""
         .shared .align 1024 .b8 tile[9216]; .shared .align 8 .b64 done;
@@ -133,7 +129,7 @@ def test_an_mma_of_e4m3_with_one_scale_for_32_elements(vector: str) -> None:
     out = on.gmem.upload("out", np.zeros((128, 32), np.float32))
     # UE8M0, byte 2 of the words of A and byte 1 of those of B.
     idesc = 1 << 27 | 128 >> 3 << 17 | 1 << 23 | 2 << 29 | 1 << 4
-    text = mma_of_128x128(source, out, 132, f"mxf8f6f4.block_scale{vector}", idesc)
+    text = mma_of_128x128(source, out, 132, (f"mxf8f6f4.block_scale{vector}", idesc))
     program = Program.of(parse(kernel(text)))
     launch(on, program, (1, 1, 1), (128, 1, 1), struct.pack("<0Q"))
     found = on.gmem.contents(out, 512).view(np.uint32)
