@@ -25,7 +25,6 @@ def mma_of_128x128(
     source: int, out: int, sfb_column: int, form: tuple[str, int] = NVFP4
 ) -> str:
     """Copy and multiply what is at `source`; store column 5 of D at `out`."""
-    kind, idesc = form
     desc = 1 << 46 | (128 >> 4) << 16 | (256 >> 4) << 32
     return f"""
         .shared .align 1024 .b8 tile[9216]; .shared .align 8 .b64 done;
@@ -66,8 +65,8 @@ def mma_of_128x128(
         tcgen05.cp.cta_group::1.32x128b.warpx4 [%r22], %rd5;
         tcgen05.cp.cta_group::1.32x128b.warpx4 [%r23], %rd6;
         setp.ne.u32 %p4, 0, 0;
-        tcgen05.mma.cta_group::1.kind::{kind}
-            [%r21], %rd3, %rd4, {idesc}, [%r22], [%r23], %p4;
+        tcgen05.mma.cta_group::1.kind::{form[0]}
+            [%r21], %rd3, %rd4, {form[1]}, [%r22], [%r23], %p4;
         tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [%r4];
     W:  mbarrier.try_wait.parity.shared::cta.b64 %p5, [%r4], 0;
         @!%p5 bra W;
