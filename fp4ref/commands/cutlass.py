@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from fp4ref.commands.options import Force, Json, Sms
+from fp4ref.commands.options import Force, Json
 from fp4ref.commands.printing import print_json
 from fp4ref.commands.targets import check_outputs, trace_path
 from fp4ref.cutlass.examples import check_multiples, check_sizes
@@ -17,16 +17,25 @@ from fp4ref.errors import InputError
 
 
 def cutlass_command(
-    name: Annotated[str, typer.Argument(help="72b, 81, tutorial-01 or tutorial-02.")],
+    name: Annotated[
+        str, typer.Argument(help="72a, 72b, 81, tutorial-01, -02, -04, -05.")
+    ],
     m: Annotated[int, typer.Option(help="Rows of D.")] = 256,
     n: Annotated[int, typer.Option(help="Columns of D.")] = 512,
     k: Annotated[int, typer.Option(help="Depth.")] = 512,
-    sms: Sms = 2,
+    sms: Annotated[
+        int | None,
+        typer.Option(
+            help="SMs of the emulated GPU, 1 to 160; as many as a cluster has CTAs. "
+            "Default: 2, 8 for 72a, 16 for tutorials 04 and 05.",
+            show_default=False,
+        ),
+    ] = None,
     schedule: Annotated[
         str | None,
         typer.Option(
             help="When asynchronous work lands: eager, late or a seed. Default: eager; "
-            "late for tutorial-02, whose warps must keep pace.",
+            "late for tutorials 02 and 05, whose warps must keep pace.",
             show_default=False,
         ),
     ] = None,

@@ -89,7 +89,7 @@ def execute_example(
     operands: tuple[BlockScaled, BlockScaled] | None = None,
     schedule: str | int | None = None,
     ordering: Ordering = "shipped",
-    sms: int = 2,
+    sms: int | None = None,
     trace: bool = True,
     progress: Progress | None = None,
 ) -> CutlassRun:
@@ -101,7 +101,7 @@ def execute_example(
         Put on the device in place of 72b's A, B and their scales. Its own check then
         fails, because the host computes with what it had.
     schedule, ordering, sms
-        As for `fp4ref.run`; without a schedule, the example's own.
+        As for `fp4ref.run`; without a schedule or a number of SMs, the example's own.
 
     Raises
     ------
@@ -110,8 +110,9 @@ def execute_example(
     NotModelled
         It calls CUDA functions that the stand-in runtime lacks.
     """
-    if schedule is None:
-        schedule = find_example(name).schedule
+    example = find_example(name)
+    schedule = example.schedule if schedule is None else schedule
+    sms = example.sms if sms is None else sms
     traced = TracedMachine(sms, schedule, ordering, trace)
     ready = prepare_example(name, m, n, k, progress)
     replacements = _replacements(name, operands)

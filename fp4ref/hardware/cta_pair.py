@@ -63,9 +63,9 @@ class CtaPair:
         return column
 
     def claim(self, cta: Cta, column: int, columns: int) -> None:
-        """Set columns aside for the alloc of the peer of `cta`."""
+        """Allocate columns for the peer of `cta` too, whose alloc is still to come."""
         peer = self.other(cta)
-        peer.tmem.hold(column, columns)
+        peer.tmem.set_aside(column, columns)
         self.claims_of(peer).append((column, columns))
 
     def free(self, warp: Warp, column: int, columns: int) -> None:

@@ -182,11 +182,10 @@ def check_exit(cta: Cta, in_flight: Iterable[AsyncOp]) -> None:
         )
     if cta.tmem.held:
         raise ExitFault(
-            f"{cta.tmem.held} TMEM columns at exit were allocated or freed by the peer "
-            "CTA alone",
+            f"{cta.tmem.held} TMEM columns were freed by one CTA of a pair only",
             who=who,
             where=cta.tmem.space,
             rule="one warp of each CTA of a pair performs tcgen05.alloc and dealloc "
             "[PTX: tcgen05.alloc]",
-            remedy="let a warp of this CTA take part in both",
+            remedy="let a warp of the peer take part",
         )

@@ -24,7 +24,7 @@ SLOT_COLUMNS = 32
 """Allocation granularity; the allocator's state is 16 slots [ptxas lowering]."""
 
 _FREE, _HELD = -1, -2
-"""Slots that nobody owns: one is free, the other waits for the peer of a CTA pair."""
+"""Slots that nobody owns: one is free, the other was freed by one CTA of a pair."""
 
 SF_ID_MASK = 3 << 30
 """Bits of a scale address where CUTLASS keeps the scale-factor id."""
@@ -95,15 +95,19 @@ class TensorMemory(Memory):
 
     def take(self, column: int, columns: int) -> range:
         """Allocate columns; returns their slots."""
+        self.sizes[column] = self.last_size = columns
+        return self.set_aside(column, columns)
+
+    def set_aside(self, column: int, columns: int) -> range:
+        """Take columns that the CTA's own alloc will name; returns their slots."""
         slots = _slots(column, columns)
         for slot in slots:
             self.owner[slot] = slots.start
-        self.sizes[column] = self.last_size = columns
         return slots
 
     def hold(self, column: int, columns: int) -> None:
-        """Keep columns that are not allocated, or no more, until the peer acts."""
-        self.sizes.pop(column, None)
+        """Keep columns that this CTA has freed until the peer has too."""
+        del self.sizes[column]
         for slot in _slots(column, columns):
             self.owner[slot] = _HELD
 
@@ -121,10 +125,7 @@ class TensorMemory(Memory):
             return
         remedy = "allocate enough columns, a power of two of at least 32"
         if end <= COLUMNS and any(self.owner[s] == _HELD for s in slots):
-            remedy = (
-                "both CTAs of a pair execute tcgen05.alloc before and tcgen05.dealloc "
-                "after the use, with a cluster barrier on either side"
-            )
+            remedy = "let both CTAs of a pair free them after the last use of either"
         raise TmemAllocationFault(
             f"columns {column:#x} to {end - 1:#x} are not all allocated",
             who=who,
@@ -145,7 +146,7 @@ class TensorMemory(Memory):
 
     @property
     def held(self) -> int:
-        """Columns that wait for the peer of the CTA pair."""
+        """Columns that this CTA has freed and the peer of its pair has not."""
         return SLOT_COLUMNS * self.owner.count(_HELD)
 
     def forget(self) -> None:

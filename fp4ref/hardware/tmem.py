@@ -123,7 +123,8 @@ def alloc(
         while (free := tmem.find_free(columns)) is None:
             yield AllocWait(tmem, columns)
         column = free
-    warp.machine.order.alloc(warp.actor, tmem, tmem.take(column, columns))
+    peers = [each.tmem for each in ctas if each is not warp.cta]
+    warp.machine.order.alloc(warp.actor, tmem, tmem.take(column, columns), peers)
     cta, offset = warp.cta.resolve_shared(smem_address)
     word = np.frombuffer(column.to_bytes(4, "little"), np.uint8)
     where = Range(cta.smem.space, offset, 4)

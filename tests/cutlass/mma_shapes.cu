@@ -33,6 +33,23 @@ struct Storage {
   alignas(16) uint32_t tmem;
 };
 
+// What the MMA must not touch.
+__device__ void fill(uint32_t lanes, int columns) {
+  for (int c = 0; c < columns; ++c)
+    asm volatile("tcgen05.st.sync.aligned.32x32b.x1.b32 [%0], {%1};"
+                 :: "r"(lanes + c), "r"(UNTOUCHED));
+  cutlass::arch::fence_view_async_tmem_store();
+}
+
+__device__ void dump(uint32_t *out, uint32_t lanes, int columns) {
+  for (int c = 0; c < columns; ++c) {
+    uint32_t word;
+    asm volatile("tcgen05.ld.sync.aligned.32x32b.x1.b32 {%0}, [%1];" : "=r"(word) : "r"(lanes + c));
+    cutlass::arch::fence_view_async_tmem_load();
+    out[c] = word;
+  }
+}
+
 template <int SMS, int M, int N, class SA, class SB, class Mma>
 __global__ void multiply(uint32_t *out, SA layout_a, SB layout_b, Mma mma) {
   extern __shared__ __align__(1024) char bytes[];
@@ -60,10 +77,7 @@ __global__ void multiply(uint32_t *out, SA layout_a, SB layout_b, Mma mma) {
   cluster_sync();
 
   uint32_t const base = shared.tmem, lanes = base + (warp * 32 << 16);
-  for (int c = 0; c < N; ++c)
-    asm volatile("tcgen05.st.sync.aligned.32x32b.x1.b32 [%0], {%1};"
-                 :: "r"(lanes + c), "r"(UNTOUCHED));
-  cutlass::arch::fence_view_async_tmem_store();
+  fill(lanes, N);
   asm volatile("tcgen05.fence::before_thread_sync;" ::: "memory");
   cluster_sync();
   asm volatile("tcgen05.fence::after_thread_sync;" ::: "memory");
@@ -85,12 +99,7 @@ __global__ void multiply(uint32_t *out, SA layout_a, SB layout_b, Mma mma) {
   wait_barrier(shared.done, 0);
   asm volatile("tcgen05.fence::after_thread_sync;" ::: "memory");
 
-  for (int c = 0; c < N; ++c) {
-    uint32_t word;
-    asm volatile("tcgen05.ld.sync.aligned.32x32b.x1.b32 {%0}, [%1];" : "=r"(word) : "r"(lanes + c));
-    cutlass::arch::fence_view_async_tmem_load();
-    out[(rank * LANES + threadIdx.x) * N + c] = word;
-  }
+  dump(out + (rank * LANES + threadIdx.x) * N, lanes, N);
   asm volatile("tcgen05.fence::before_thread_sync;" ::: "memory");
   cluster_sync();
   asm volatile("tcgen05.fence::after_thread_sync;" ::: "memory");

@@ -191,10 +191,18 @@ def test_columns_of_a_pair_are_freed_before_exit():
             yield from alloc(warp)
         yield from sync(warp)
 
+    def one_frees(warp):
+        yield from alloc(warp)
+        yield from sync(warp)
+        if warp.cta.rank == 0:
+            tmem.dealloc(warp, 0, 64, 2)
+
     with pytest.raises(ExitFault, match="64 TMEM columns are allocated at exit"):
         run_pair(leak)
-    with pytest.raises(ExitFault, match="allocated or freed by the peer CTA alone"):
+    with pytest.raises(ExitFault, match="64 TMEM columns are allocated at exit"):
         run_pair(alone)
+    with pytest.raises(ExitFault, match="freed by one CTA of a pair only"):
+        run_pair(one_frees)
 
 
 def test_columns_that_the_peer_alone_freed_are_no_more_in_use():
@@ -207,7 +215,7 @@ def test_columns_that_the_peer_alone_freed_are_no_more_in_use():
         if warp.cta.rank == 0:
             one_mma(warp)
 
-    with pytest.raises(TmemAllocationFault, match="with a cluster barrier on either"):
+    with pytest.raises(TmemAllocationFault, match="not all allocated"):
         run_pair(body, memory=memories())
 
 

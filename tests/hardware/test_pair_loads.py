@@ -256,3 +256,47 @@ def test_a_barrier_speaks_only_for_the_bytes_of_its_own_cta(owner, schedule, ord
         cluster=(2, 1, 1),
     )
     assert seen == (set() if owner == 0 else {Failure.LIFETIME})
+
+
+@both
+@every
+@pytest.mark.parametrize(
+    ("fenced", "relaxed", "seen"),
+    [
+        (True, True, set()),
+        (False, True, {Failure.INIT}),
+        (False, False, set()),
+    ],
+)
+def test_inits_reach_the_cluster_by_a_fence_and_a_relaxed_arrival(
+    fenced, relaxed, seen, schedule, ordering
+):
+    """PTX, membar: fence.mbarrier_init, arrive.relaxed, wait."""
+
+    def body(warp):
+        mbarrier.init(warp, warp.cta.smem_base, 1)
+        if fenced:
+            mbarrier.fence_mbarrier_init(warp)
+        arrived = cluster.arrive(warp, relaxed=relaxed)
+        yield from cluster.wait(warp, arrived)
+        to = cluster.mapa(warp, MBAR, warp.cta.rank ^ 1)
+        mbarrier.arrive(warp, to, semantics=mbarrier.Semantics(scope="cluster"))
+        yield from cluster.wait(warp, cluster.arrive(warp))
+
+    options = {"grid": (2, 1, 1), "cluster": (2, 1, 1), "sms": 2}
+    found = failures(body, schedule=schedule, ordering=ordering, **options)
+    assert found == seen
+
+
+@every
+def test_the_fence_of_the_inits_releases_nothing_else(schedule):
+    def body(warp):
+        mbarrier.init(warp, warp.cta.smem_base, 1)
+        smem.st(warp, warp.cta.smem_base - MBAR + TILE, np.zeros(16, np.uint8))
+        mbarrier.fence_mbarrier_init(warp)
+        yield from cluster.wait(warp, cluster.arrive(warp, relaxed=True))
+        smem.ld(warp, cluster.mapa(warp, TILE, warp.cta.rank ^ 1), 16)
+        yield from cluster.wait(warp, cluster.arrive(warp))
+
+    options = {"grid": (2, 1, 1), "cluster": (2, 1, 1), "sms": 2}
+    assert failures(body, schedule=schedule, **options) == {Failure.SYNC}

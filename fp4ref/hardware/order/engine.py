@@ -101,15 +101,26 @@ class Order(ThreadOrder):
 
     # -- TMEM ---------------------------------------------------------------------
 
-    def alloc(self, actor: Actor, tmem: Bytes, slots: Iterable[int]) -> None:
-        """``tcgen05.alloc``: its warp owns the columns of some slots."""
+    def alloc(
+        self,
+        actor: Actor,
+        tmem: Bytes,
+        slots: Iterable[int],
+        peers: Sequence[Bytes] = (),
+    ) -> None:
+        """``tcgen05.alloc``: its warp owns the columns of some slots.
+
+        `peers` is the TMEM of the other CTA of a pair: the first alloc of the two sets
+        its columns aside too, so a use of them needs to come after either one.
+        """
         base = self.ids.single(tmem.space)
         access = self.enter(
             actor, base, 1, "tcgen05.alloc", True, issuer=actor.active, together=True
         )
         actor.learn(actor.active, Knowledge(1 << base))
         for slot in slots:
-            self.allocations[tmem.space, slot] = access
+            for memory in (tmem, *peers):
+                self.allocations.setdefault((memory.space, slot), []).append(access)
 
     def dealloc(
         self, actor: Actor, tmem: Bytes, where: Range, peers: Sequence[Bytes] = ()
@@ -134,7 +145,7 @@ class Order(ThreadOrder):
             before = Saved(shadow, cells) if peers and first is None else None
             base = actor.access(memory.space, actor.active)
             access = self.enter(actor, base, actor.active, "tcgen05.dealloc", True)
-            self.check_alloc(access, memory, there)
+            self.check_alloc(access, memory, there, every=True)
             self.touch(access, memory, there, (actor.active,), EITHER)
             if before is not None:
                 self.half_freed[there] = access, before

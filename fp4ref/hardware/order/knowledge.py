@@ -153,6 +153,7 @@ class Actor:
         self.own: dict[int, list[int]] = {}
         self.open: dict[str, int] = {}
         self.fences: dict[int, tuple[int, int, int]] = {}
+        self.init_fences: dict[int, tuple[int, int, int]] = {}
         self.tcgen05: dict[int, list[int]] = {}
         self.bulk = BulkGroups()
 

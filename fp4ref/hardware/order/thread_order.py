@@ -31,7 +31,7 @@ class ThreadOrder(Book):
         self.rounds: dict[tuple[object, int], Released] = {}
         self.phases: dict[tuple[str, int], Phases] = {}
         self.words: dict[tuple[str, int], Released] = {}
-        self.allocations: dict[tuple[str, int], Access] = {}
+        self.allocations: dict[tuple[str, int], list[Access]] = {}
         self.half_freed: dict[Range, tuple[Access, Saved]] = {}
         self._silent: set[tuple[object, Actor]] = set()
 
@@ -80,8 +80,16 @@ class ThreadOrder(Book):
         actor.fence_proxy(actor.active, self.ids.of(spaces))
 
     def fence_mbarrier_init(self, actor: Actor) -> None:
-        """``fence.mbarrier_init``: the lane's inits, for the async proxy too."""
-        actor.fence_proxy(actor.active, self.ids.of((_OBJECT,)))
+        """``fence.mbarrier_init.release.cluster``: the lane's inits, for both proxies.
+
+        A relaxed arrival that follows releases them [PTX: membar, example].
+        """
+        objects = self.ids.of((_OBJECT,))
+        actor.fence_proxy(actor.active, objects)
+        for lane in _bits(actor.active):
+            generic, async_ = actor.exported(lane)
+            released = generic & objects, async_ & objects
+            actor.init_fences[lane] = (SCOPES["cluster"], *released)
 
     def fence(self, actor: Actor, semantics: str, scope: str) -> None:
         """``fence.acq_rel`` and its halves, ``membar``."""
@@ -93,7 +101,8 @@ class ThreadOrder(Book):
 
     def _fenced(self, actor: Actor, lanes: int) -> list[tuple[int, int, int]]:
         """What release fences before a relaxed write give it."""
-        return [found for lane, found in actor.fences.items() if lane & lanes]
+        fences = (*actor.fences.items(), *actor.init_fences.items())
+        return [found for lane, found in fences if lane & lanes]
 
     # -- strong accesses of a word --------------------------------------------------
 
@@ -261,16 +270,25 @@ class ThreadOrder(Book):
 
     # -- TMEM ---------------------------------------------------------------------
 
-    def check_alloc(self, access: Access, tmem: Bytes, where: Range) -> None:
-        """Report a use of columns whose allocation is not ordered before it."""
-        owners = {self.allocations.get((tmem.space, s)) for s in slots_of(where)}
+    def check_alloc(
+        self, access: Access, tmem: Bytes, where: Range, *, every: bool = False
+    ) -> None:
+        """Report a use of columns whose allocation is not ordered before it.
+
+        Of the two allocs of a pair one is enough, unless `every` one is asked for.
+        """
         mine = access.issuer or access.lanes
-        for owner in owners:
-            if owner is not None and self.missing(
-                owner.number, owner.lanes, access, mine, GENERIC
-            ):
+        for slot in slots_of(where):
+            owners = self.allocations.get((tmem.space, slot), [])
+            late = [
+                owner
+                for owner in owners
+                if self.missing(owner.number, owner.lanes, access, mine, GENERIC)
+            ]
+            if late and (every or len(late) == len(owners)):
                 at = np.array([where.start], np.int64)
-                self.add(Failure.SYNC, "error", owner, 0, access, (mine,), tmem, at)
+                self.add(Failure.SYNC, "error", late[0], 0, access, (mine,), tmem, at)
+                return
 
 
 def slots_of(where: Range) -> range:
