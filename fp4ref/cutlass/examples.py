@@ -110,6 +110,7 @@ EXAMPLES = {
         "Disposition: Passed",
         _options,
         {0: "A", 1: "B", 2: "C", 3: "D", 5: "SFA", 6: "SFB"},
+        sms=8,
         multiples=(1, 8, 128),
     ),
     "81": Example(

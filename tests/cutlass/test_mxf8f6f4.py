@@ -22,12 +22,12 @@ SMS = 8
 
 
 def test_72c_passes_its_own_check(tools):
-    found = execute_example("72c", 256, 256, 256, sms=SMS, trace=False)
+    found = execute_example("72c", 256, 256, 256, trace=False)
     assert found.result.passed, found.result.problems or "its own check fails"
 
 
 def test_72c_passes_under_another_schedule(tools):
-    found = execute_example("72c", 256, 264, 384, sms=SMS, schedule="late", trace=False)
+    found = execute_example("72c", 256, 264, 384, schedule="late", trace=False)
     assert found.result.passed, found.result.problems or "its own check fails"
 
 
