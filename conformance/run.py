@@ -59,7 +59,6 @@ NOTES = [
 
 WAITING = [
     ("CUTLASS 70_blackwell_fp8_gemm", "CLC in clusters"),
-    ("CUTLASS 72c mixed-precision", "CLC in clusters, kind::mxf8f6f4"),
     ("CUTLASS 73, 74, 75", "clusters, grouped GEMM, device-side verification"),
 ]
 
@@ -158,6 +157,13 @@ def entries() -> Iterator[Entry]:
         "the same, every accumulator bit, and 9 kinds of hardware event",
         f"4 shapes, {len(SCHEDULES)} schedules, against fp4ref's own kernel",
         wide_72b,
+    )
+    yield Entry(
+        "CUTLASS 72c, its own check",
+        package,
+        "kind::mxf8f6f4 of CTA pairs, padded TMA loads, clusters of 2 x 4",
+        f"2 shapes, {len(SCHEDULES)} schedules",
+        cutlass("72c", [(256, 256, 256), (512, 264, 384)]),
     )
     for name in ("nvfp4", "mxfp4"):
         for block in ((128, 128, 256), (128, 64, 256)):

@@ -148,12 +148,15 @@ def functions_of_numerics() -> Iterator[Public]:
         yield Public(call, MMA | UE4M3, MMA_KINDS, {"c": (None,)})
     kinds = {"a": "operand", "b": "operand", "c": "float32"}
     yield Public(n.mma_decoded, DECODED, kinds, {"c": (None,)})
+    elements = dict.fromkeys(("a_format", "b_format"), ElementFormat.E4M3)
+    elements |= {"a": _codes(2, 32), "b": _codes(3, 32), "c": MMA["c"]}
+    kinds = dict.fromkeys(("a_format", "b_format"), "choice")
+    kinds |= {"a": "integer codes", "b": "integer codes", "c": "float32"}
+    yield Public(n.matmul_unscaled, elements, kinds, {"c": (None,)})
     yield Public(
-        n.matmul_unscaled,
-        {"a": _codes(2, 32), "b": _codes(3, 32), "c": MMA["c"]}
-        | dict.fromkeys(("a_format", "b_format"), ElementFormat.E4M3),
-        {"a": "integer codes", "b": "integer codes", "c": "float32"}
-        | dict.fromkeys(("a_format", "b_format"), "choice"),
+        n.matmul_mxf8f6f4,
+        elements | {"sfa": _codes(2, 1), "sfb": _codes(3, 1)},
+        kinds | {"sfa": "codes", "sfb": "codes"},
         {"c": (None,)},
     )
     yield _public(

@@ -238,10 +238,6 @@ TRIES: dict[str, list[Callable[[], Any]]] = {
         lambda: UnscaledInstrDescriptor.decode(UNSCALED | 1 << 2, "f16"),
     ],
     "mma-d-type": [lambda: UnscaledInstrDescriptor.decode(UNSCALED ^ 1 << 4, "f16")],
-    "mma-mn-major": [lambda: UnscaledInstrDescriptor.decode(UNSCALED | 1 << 15, "f16")],
-    "mma-narrow-elements": [
-        lambda: UnscaledInstrDescriptor.decode(UNSCALED | 5 << 7, "f8f6f4")
-    ],
     "descriptor-base-offset": [lambda: SmemDescriptor.decode(SMEM | 1 << 49)],
     "descriptor-absolute-stride": [lambda: SmemDescriptor.decode(SMEM | 1 << 52)],
     "descriptor-32-byte-atom": [lambda: SmemDescriptor.decode(SMEM ^ 3 << 61)],

@@ -18,7 +18,7 @@ from fp4ref.errors import InputError
 
 def cutlass_command(
     name: Annotated[
-        str, typer.Argument(help="72a, 72b, 75, 81, tutorial-01 to tutorial-05.")
+        str, typer.Argument(help="72a, 72b, 72c, 75, 81, tutorial-01 to -05.")
     ],
     m: Annotated[int, typer.Option(help="Rows of D.")] = 256,
     n: Annotated[int, typer.Option(help="Columns of D.")] = 512,
@@ -27,7 +27,7 @@ def cutlass_command(
         int | None,
         typer.Option(
             help="SMs of the emulated GPU, 1 to 160; as many as a cluster has CTAs. "
-            "Default: 2, 8 for 72a, 16 for tutorials 03 to 05.",
+            "Default: 2, 8 for 72a and 72c, 16 for tutorials 03 to 05.",
             show_default=False,
         ),
     ] = None,

@@ -113,6 +113,15 @@ EXAMPLES = {
         },
         multiples=(1, 32, 32),
     ),
+    "72c": Example(
+        "MXFP8 x MXFP4, MMAs of CTA pairs in clusters of 2 x 4, output BF16",
+        "72_blackwell_narrow_precision_gemm/72c_blackwell_mixed_mxfp8_bf16_gemm.cu",
+        "Disposition: Passed",
+        _options,
+        {0: "A", 1: "B", 2: "C", 3: "D", 5: "SFA", 6: "SFB"},
+        cluster=8,
+        multiples=(1, 8, 128),
+    ),
     "75": Example(
         "grouped NVFP4 x NVFP4, output FP16, tensor maps changed by the kernel; one "
         "kernel of CTAs with N=256 and one of CTA pairs",

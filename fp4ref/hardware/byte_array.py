@@ -120,6 +120,10 @@ class Memory:
         view[:] = data
         self.window(self.written, where)[:] = True
 
+    def leave_undefined(self, where: Range, bytes_of: NDArray[np.bool_]) -> None:
+        """Count the bytes of `where` that `bytes_of` marks as never written."""
+        self.window(self.written, where)[bytes_of] = False
+
     def poke(self, address: int, data: Bytes) -> None:
         """Change bytes from outside the machine: no event, no guard (host, tests)."""
         where = Range(self.space, address, data.size)

@@ -119,7 +119,7 @@ class InstrDescriptor:
                 remedy="use K=64 without sparsity",
                 gap="mma-sparse" if word >> 2 & 1 else "mma-shape",
             )
-        _check_shape(fields, "block_scale", cta_group, m, n)
+        check_shape(fields, "block_scale", cta_group, m, n)
         return cls(
             m,
             n,
@@ -161,6 +161,8 @@ class UnscaledInstrDescriptor:
     b_format: ElementFormat
     negate_a: bool = False
     negate_b: bool = False
+    a_mn_major: bool = False
+    b_mn_major: bool = False
 
     def encode(self) -> int:
         """Return the 32-bit word."""
@@ -170,6 +172,8 @@ class UnscaledInstrDescriptor:
             | self.b_format.element.idesc[self.kind] << 10
             | self.negate_a << 13
             | self.negate_b << 14
+            | self.a_mn_major << 15
+            | self.b_mn_major << 16
             | self.n >> 3 << 17
             | self.m >> 4 << 24
         )
@@ -185,9 +189,9 @@ class UnscaledInstrDescriptor:
         DescriptorFault
             A field has a value that the kind does not take with this group.
         NotModelled
-            Sparsity, D other than F32, MN-major operands, or elements of 6 or 4 bits.
+            Sparsity, or D other than F32.
         """
-        a_format, b_format = _unscaled_types(word, kind)
+        a_format, b_format = element_types(word, kind)
         fields = f"idesc {word:#010x} of kind::{kind}"
         if word & (1 << 3 | 1 << 6 | 1 << 23 | 1 << 29 | 3 << 30):
             raise DescriptorFault(
@@ -204,26 +208,12 @@ class UnscaledInstrDescriptor:
                 remedy="use float32 accumulators without sparsity",
                 gap="mma-sparse" if word & 7 else "mma-d-type",
             )
-        _check_shape(fields, "unscaled", cta_group, m, n)
-        if word >> 15 & 3:
-            raise NotModelled(
-                f"{fields}: MN-major operands (transpose bits {word >> 15 & 3})",
-                rule="this machine has K-major operands",
-                gap="mma-mn-major",
-                remedy="store both operands with K contiguous",
-            )
-        if min(a_format.bits, b_format.bits) < 8:
-            raise NotModelled(
-                f"{fields}: {a_format.name} and {b_format.name}",
-                rule="6- and 4-bit elements lie padded in shared memory, 16 in 16 B",
-                remedy="use 8-bit elements, or kind::mxf4nvf4 for E2M1",
-                gap="mma-narrow-elements",
-            )
-        negate_a, negate_b = bool(word >> 13 & 1), bool(word >> 14 & 1)
-        return cls(kind, m, n, a_format, b_format, negate_a, negate_b)
+        check_shape(fields, "unscaled", cta_group, m, n)
+        flags = (bool(word >> bit & 1) for bit in (13, 14, 15, 16))
+        return cls(kind, m, n, a_format, b_format, *flags)
 
 
-def _check_shape(fields: str, kinds: str, cta_group: int, m: int, n: int) -> None:
+def check_shape(fields: str, kinds: str, cta_group: int, m: int, n: int) -> None:
     """Raise `DescriptorFault` for M or N that the kinds lack with this group."""
     choices, step = _SHAPES[kinds][cta_group]
     if m not in choices:
@@ -242,15 +232,22 @@ def _check_shape(fields: str, kinds: str, cta_group: int, m: int, n: int) -> Non
         )
 
 
-def _unscaled_types(
-    word: int, kind: UnscaledKind
+def element_types(
+    word: int, kind: UnscaledKind | Literal["mxf8f6f4"]
 ) -> tuple[ElementFormat, ElementFormat]:
-    """Return the types of A and B; raise `DescriptorFault` if the kind has them not."""
+    """Return the types of A and B, bits 7 to 12.
+
+    Raises
+    ------
+    DescriptorFault
+        The kind does not have one of them, or not together.
+    """
     fields = f"idesc {word:#010x} of kind::{kind}"
+    table = "f8f6f4" if kind == "mxf8f6f4" else kind
     types = {
-        each.idesc[kind]: ElementFormat(each.name)
+        each.idesc[table]: ElementFormat(each.name)
         for each in ELEMENTS.values()
-        if kind in each.idesc
+        if table in each.idesc
     }
     a_code, b_code = word >> 7 & 7, word >> 10 & 7
     if a_code not in types or b_code not in types:

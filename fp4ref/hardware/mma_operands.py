@@ -1,6 +1,6 @@
 """mma_operands: where an MMA finds A, B, their scales and D, and how it reads them.
 
-A and B are K-major tiles in shared memory, named by a descriptor. Scales and D are in
+A and B are tiles in shared memory, named by a descriptor. Scales and D are in
 TMEM, named by an address. For a pair each name stands for the same offset or address
 in both CTAs: each has its own rows of A and D, and half of the rows of B.
 """
@@ -8,6 +8,7 @@ in both CTAs: each has its own rows of A and D, and half of the rows of B.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +27,8 @@ from fp4ref.hardware.tensor_memory import (
 )
 from fp4ref.layout import SwizzleMode
 from fp4ref.trace import Bytes, Range
+
+Unsigned = TypeVar("Unsigned", bound=np.unsignedinteger[Any])
 
 SF_ROWS = 32
 """Rows of a scale-factor column block: row r of a tile is in lane r % 32."""
@@ -63,7 +66,7 @@ class Tile:
         DescriptorFault, NotModelled, OutOfBounds
         """
         smem = smem or warp.smem
-        where = _tile_range(warp.who, smem, desc, rows, row_nbytes)
+        where = tile_range(warp.who, smem, desc, rows, row_nbytes)
         return cls(smem, desc, rows, row_nbytes, where)
 
     @property
@@ -76,7 +79,7 @@ class Tile:
         return self.smem.gather_async(self.addresses, self.where)
 
 
-def _tile_range(
+def tile_range(
     who: str, smem: SharedMemory, desc: SmemDescriptor, rows: int, row_nbytes: int
 ) -> Range:
     """Bounding range of a K-major tile."""
@@ -288,6 +291,6 @@ class Share:
         return [self.a.where, self.b.where, *self.cells_read]
 
 
-def join_rows(parts: list[Bytes]) -> Bytes:
-    """Make B of the tiles that two CTAs hold, the even one's first."""
+def join_rows(parts: list[NDArray[Unsigned]]) -> NDArray[Unsigned]:
+    """Make B of the rows that two CTAs hold, the even one's first."""
     return parts[0] if len(parts) == 1 else np.concatenate(parts)

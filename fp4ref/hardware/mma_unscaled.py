@@ -1,8 +1,8 @@
-"""mma_unscaled: the tcgen05 MMAs without scale factors, of FP16, BF16 and FP8 elements.
+"""mma_unscaled: the tcgen05 MMAs without scale factors, of 16-bit to 4-bit elements.
 
-Operands and order are those of the block-scaled MMA in `tcgen05`; what differs is the
-instruction descriptor and the arithmetic. One instruction takes 32 bytes along K:
-16 elements of 16 bits, or 32 of 8 bits.
+Order is that of the block-scaled MMA in `tcgen05`; what differs is the instruction
+descriptor, the arithmetic, and the operands (`mma_elements`). One instruction takes 32
+bytes along K: 16 elements of 16 bits, or 32 of 8, 6 and 4 bits.
 """
 
 from __future__ import annotations
@@ -11,23 +11,17 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from fp4ref.errors import NotModelled
 from fp4ref.hardware.advisory import Advisory
 from fp4ref.hardware.cta_pair import participants, with_group
 from fp4ref.hardware.data_path import DATA_PATHS
 from fp4ref.hardware.instr_descriptor import UnscaledInstrDescriptor, UnscaledKind
-from fp4ref.hardware.mma_operands import Accumulator, Share, Tile, join_rows
+from fp4ref.hardware.mma_elements import ElementShare, ElementTile, read_codes
+from fp4ref.hardware.mma_operands import Accumulator, Tile
 from fp4ref.hardware.sm import Warp
 from fp4ref.hardware.smem import SmemDescriptor
 from fp4ref.hardware.tcgen05_issue import issue_mma
-from fp4ref.numerics import ElementFormat, matmul_unscaled
-from fp4ref.trace import Bytes
-
-ROW_NBYTES = 32
-"""Bytes of one row that one instruction reads."""
+from fp4ref.numerics import matmul_unscaled
 
 
 def mma(
@@ -45,8 +39,8 @@ def mma(
     """``tcgen05.mma.kind::{f16,f8f6f4}``.
 
     ``D = A * B + D``; without `enable_input_d`, D starts at +0. D is M x N of float32.
-    A and B are K-major tiles in shared memory. For a pair each CTA has M / 2 rows of A
-    and D, and N / 2 rows of B.
+    A and B are tiles in shared memory. For a pair each CTA has M / 2 rows of A and D,
+    and N / 2 rows of B.
 
     Parameters
     ----------
@@ -64,12 +58,13 @@ def mma(
     i = UnscaledInstrDescriptor.decode(idesc, kind, cta_group)
     a_smem, b_smem = SmemDescriptor.decode(a_desc), SmemDescriptor.decode(b_desc)
     path = DATA_PATHS[i.m, cta_group]
-    shares = []
+    shares, tile = [], ElementTile.of_elements
     for cta in ctas:
         d = Accumulator.of(warp, d_tmem, i.n, enable_input_d, path, cta.tmem)
-        a = Tile.of(warp, a_smem, path.rows, ROW_NBYTES, cta.smem)
-        b = Tile.of(warp, b_smem, i.n // len(ctas), ROW_NBYTES, cta.smem)
-        shares.append(Share(a, b, d))
+        a = tile(warp, a_smem, path.rows, i.a_format, i.a_mn_major, cta.smem)
+        rows = i.n // len(ctas)
+        b = tile(warp, b_smem, rows, i.b_format, i.b_mn_major, cta.smem)
+        shares.append(ElementShare(a, b, d))
 
     operands: dict[str, Any] = {"d_tmem": d_tmem, "a_desc": a_desc, "b_desc": b_desc}
     operands |= {"idesc": idesc, "enable_input_d": enable_input_d, "kind": kind}
@@ -81,22 +76,15 @@ def mma(
     )
 
 
-def _multiply(warp: Warp, i: UnscaledInstrDescriptor, shares: Sequence[Share]) -> None:
+def _multiply(
+    warp: Warp, i: UnscaledInstrDescriptor, shares: Sequence[ElementShare]
+) -> None:
     """Land an MMA: read what it names, multiply, write D."""
     _accept_barriers(warp, *(tile for share in shares for tile in (share.a, share.b)))
-    tiles = [(share.a.read(), share.b.read()) for share in shares]
-    codes_b = _codes(join_rows([b for _, b in tiles]), i.b_format)
-    for share, (a, _) in zip(shares, tiles, strict=True):
-        codes_a = _codes(a, i.a_format)
-        share.d.write(
-            matmul_unscaled(
-                codes_a ^ i.a_format.element.sign if i.negate_a else codes_a,
-                codes_b ^ i.b_format.element.sign if i.negate_b else codes_b,
-                share.d.read(),
-                a_format=i.a_format,
-                b_format=i.b_format,
-            )
-        )
+    all_a, b = read_codes(shares, i.negate_a, i.negate_b)
+    formats = {"a_format": i.a_format, "b_format": i.b_format}
+    for share, a in zip(shares, all_a, strict=True):
+        share.d.write(matmul_unscaled(a, b, share.d.read(), **formats))
 
 
 def _check_output_lanes(warp: Warp, disabled: tuple[int, ...]) -> None:
@@ -117,8 +105,3 @@ def _accept_barriers(warp: Warp, *tiles: Tile) -> None:
         behind = tile.smem.is_behind_barrier(tile.where)
         if behind and warp.machine.allows(Advisory.BARRIER_FOR_PROXY_FENCE):
             tile.smem.accept_barriers(tile.where)
-
-
-def _codes(rows: Bytes, format: ElementFormat) -> NDArray[np.integer]:
-    """Elements of a tile: bytes, or little-endian pairs of them."""
-    return np.ascontiguousarray(rows).view(format.element.code_dtype)

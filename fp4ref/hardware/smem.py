@@ -206,6 +206,21 @@ class SmemDescriptor:
         )
         return offsets + (self.start - period)
 
+    def mn_major_offsets(self, k: int, row_nbytes: int) -> NDArray[np.int64]:
+        """Shared address of every byte of an MN-major tile, shape (k, row_nbytes).
+
+        A row is one k: elements that lie together along M or N. Eight rows are a
+        group. With a swizzle the stride goes from group to group and the leading
+        dimension from one span of a row to the next; without one they change places,
+        and a span is 16 bytes. Source: as `offsets`; CuTe ``make_umma_desc``.
+        """
+        period = self.start & (_PERIOD - 1)
+        group, span = self.stride_nbytes, self.leading_nbytes
+        if self.swizzle is SwizzleMode.NONE:
+            group, span = span, group
+        offsets = _mn_major_offsets(self.swizzle, period, span, group, k, row_nbytes)
+        return offsets + (self.start - period)
+
 
 _PERIOD = 1024
 """The longest swizzle pattern; addresses that differ by it are permuted alike."""
@@ -229,4 +244,21 @@ def _tile_offsets(
         pitch = swizzle.span
         inner = byte
     linear = start + row // 8 * stride_nbytes + row % 8 * pitch + inner
+    return np.asarray(swizzle.swizzle(linear), np.int64)
+
+
+@lru_cache(maxsize=256)
+def _mn_major_offsets(
+    swizzle: SwizzleMode,
+    start: int,
+    span_nbytes: int,
+    group_nbytes: int,
+    k: int,
+    row_nbytes: int,
+) -> NDArray[np.int64]:
+    row = np.arange(k)[:, None]
+    byte = np.arange(row_nbytes)[None, :]
+    span = swizzle.span
+    inner = byte // span * span_nbytes + byte % span
+    linear = start + row // 8 * group_nbytes + row % 8 * span + inner
     return np.asarray(swizzle.swizzle(linear), np.int64)

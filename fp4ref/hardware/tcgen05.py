@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from fp4ref.errors import DescriptorFault, NotModelled, ScaleFactorFault
+from fp4ref.errors import DescriptorFault, NotModelled
 from fp4ref.hardware.cluster import multicast_targets
 from fp4ref.hardware.cta_pair import participants, with_group
 from fp4ref.hardware.data_path import DATA_PATHS
@@ -22,7 +22,6 @@ from fp4ref.hardware.instr_descriptor import InstrDescriptor as InstrDescriptor
 from fp4ref.hardware.mma_operands import (
     SF_ROWS,
     Accumulator,
-    Scales,
     Share,
     Tile,
     find_scales,
@@ -33,14 +32,13 @@ from fp4ref.hardware.sm import Warp
 from fp4ref.hardware.smem import SmemDescriptor
 from fp4ref.hardware.tcgen05_issue import (
     before_cp,
+    check_apart,
     in_flight_of,
     issue,
     issue_mma,
     observe,
-    overlap,
 )
 from fp4ref.hardware.tensor_memory import (
-    CELL_NBYTES,
     LANES,
     SF_ID_MASK,
     TensorMemory,
@@ -178,7 +176,7 @@ def mma(
         sfa = find_scales(warp, sfa_tmem, path.rows, "SFA", cta.tmem)
         parts = path.column_parts
         sfb = find_scales(warp, sfb_tmem, i.n // parts, "SFB", cta.tmem, parts)
-        _check_apart(warp, d, sfa, sfb)
+        check_apart(warp, d, sfa, sfb)
         a = Tile.of(warp, a_smem, path.rows, ROW_NBYTES, cta.smem)
         b = Tile.of(warp, b_smem, i.n // len(ctas), ROW_NBYTES, cta.smem)
         shares.append(Share(a, b, d, (sfa, sfb)))
@@ -215,20 +213,6 @@ def _multiply(
                 vec_size=vec_size,
             )
         )
-
-
-def _check_apart(warp: Warp, d: Accumulator, *scales: Scales) -> None:
-    """Raise `ScaleFactorFault` for scales in the columns of the accumulator."""
-    for each, name in zip(scales, ("SFA", "SFB"), strict=True):
-        if shared := overlap(d.blocks, [each.where]):
-            raise ScaleFactorFault(
-                f"{name} lies in the columns of the accumulator",
-                who=warp.who,
-                where=d.tmem.describe(max(where.start for where in shared)),
-                rule="an MMA may not overwrite the scales it reads",
-                remedy=f"keep {d.blocks[0].nbytes // CELL_NBYTES} columns for D, and "
-                "the scales outside them",
-            )
 
 
 def commit(

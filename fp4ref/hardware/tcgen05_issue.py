@@ -12,14 +12,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from fp4ref.errors import ReadWhileInFlight
+from fp4ref.errors import ReadWhileInFlight, ScaleFactorFault
 from fp4ref.hardware.advisory import Advisory
 from fp4ref.hardware.in_flight import AsyncOp
 from fp4ref.hardware.instr_descriptor import SHAPE_MASK
-from fp4ref.hardware.mma_operands import Share, Tile
+from fp4ref.hardware.mma_operands import Accumulator, Scales, Share, Tile
 from fp4ref.hardware.order.book import NO_FACTS
 from fp4ref.hardware.sm import Warp
-from fp4ref.hardware.tensor_memory import TensorMemory
+from fp4ref.hardware.tensor_memory import CELL_NBYTES, TensorMemory
 from fp4ref.trace import Range
 
 
@@ -76,6 +76,20 @@ def overlap(some: Sequence[Range], others: Sequence[Range]) -> tuple[Range, ...]
             if a.overlaps(b):
                 return a, b
     return ()
+
+
+def check_apart(warp: Warp, d: Accumulator, *scales: Scales) -> None:
+    """Raise `ScaleFactorFault` for scales in the columns of the accumulator."""
+    for each, name in zip(scales, ("SFA", "SFB"), strict=True):
+        if shared := overlap(d.blocks, [each.where]):
+            raise ScaleFactorFault(
+                f"{name} lies in the columns of the accumulator",
+                who=warp.who,
+                where=d.tmem.describe(max(where.start for where in shared)),
+                rule="an MMA may not overwrite the scales it reads",
+                remedy=f"keep {d.blocks[0].nbytes // CELL_NBYTES} columns for D, and "
+                "the scales outside them",
+            )
 
 
 def _tmem_of(warp: Warp, where: Range) -> TensorMemory:

@@ -37,7 +37,9 @@ class DataType(IntEnum):
     U4_ALIGN8B = 13
     """Sixteen 4-bit elements in 8 bytes: dense E2M1."""
     U4_ALIGN16B = 14
+    """Sixteen 4-bit elements in 8 bytes, and 8 of padding in shared memory."""
     U6_ALIGN16B = 15
+    """Sixteen 6-bit elements in 12 bytes, and 4 of padding in shared memory."""
 
     @property
     def bits(self) -> int:
@@ -129,9 +131,17 @@ class TensorMap:
         return self.box[0] * self.data_type.bits // 8
 
     @property
-    def box_nbytes(self) -> int:
-        """Bytes that one load credits to its mbarrier: the full box, always."""
+    def box_smem_nbytes(self) -> int:
+        """Bytes of shared memory that the box covers, padding included."""
         return self.box_row_nbytes * prod(self.box[1:])
+
+    @property
+    def box_nbytes(self) -> int:
+        """Bytes that one load credits to its mbarrier: the full box, always.
+
+        Padding does not count: it is appended, and what counts is the data copied.
+        """
+        return prod(self.box) * self.data_type.bits // 8
 
     @property
     def strided_box_nbytes(self) -> int:
@@ -289,6 +299,10 @@ def _type_rules(m: TensorMap) -> Iterator[_Rule]:
         not dtype.is_padded or (dim % 128 == 0 and box == 128),
         f"{dtype.name} needs dimension 0 a multiple of 128 and a box row of 128 "
         f"elements, not {dim} and {box}",
+    )
+    yield (
+        dtype is not DataType.U6_ALIGN16B or m.interleave == 0,
+        f"U6_ALIGN16B has no interleaved layout, not {m.interleave}",
     )
     yield (
         m.strided_box_nbytes <= MAX_BOX_NBYTES,

@@ -22,15 +22,22 @@ from fp4ref.hardware.cluster import multicast_targets, of_pair
 from fp4ref.hardware.in_flight import AsyncOp
 from fp4ref.hardware.shared_memory import SharedMemory
 from fp4ref.hardware.sm import Blocked, Cta, Warp
-from fp4ref.hardware.tensor_map import TensorMap
-from fp4ref.hardware.tma_box import Piece, gather, pieces, swizzled
+from fp4ref.hardware.tensor_map import DataType, TensorMap
+from fp4ref.hardware.tma_box import (
+    CHUNK,
+    Piece,
+    gather,
+    pieces,
+    shared_block,
+    swizzled,
+)
 from fp4ref.layout import SwizzleMode
 from fp4ref.trace import Bytes, Range
 
 SMEM_ALIGNMENT = 128
 
-CHUNK = 16
-"""Bytes on which rows of a box start in global memory, and stores end."""
+PADDED_ROW = 128
+"""Elements of a box row of a padded type, and what its first coordinate steps by."""
 
 
 class TmaFault(HardwareFault):
@@ -39,10 +46,10 @@ class TmaFault(HardwareFault):
 
 def _check(warp: Warp, m: TensorMap, coords: Sequence[int], smem: int) -> None:
     """Raise a fault for a copy that the instruction forbids or we do not model."""
-    if m.interleave or m.data_type.is_padded or any(e != 1 for e in m.element_strides):
+    if m.interleave or any(e != 1 for e in m.element_strides):
         raise NotModelled(
-            f"tensor copy with {m.data_type.name}, interleave {m.interleave}, element "
-            f"strides {m.element_strides}",
+            f"tensor copy with interleave {m.interleave}, element strides "
+            f"{m.element_strides}",
             who=warp.who,
             remedy="use a dense tile with element strides of 1",
             gap="tma-element-layout",
@@ -70,16 +77,21 @@ def _check(warp: Warp, m: TensorMap, coords: Sequence[int], smem: int) -> None:
             rule="coordinates are signed 32-bit element offsets",
             remedy="give element offsets, not tile indices",
         )
-    if coords[0] * m.data_type.bits % (8 * CHUNK):
+    padded = m.data_type.is_padded
+    step = PADDED_ROW if padded else 8 * CHUNK // m.data_type.bits
+    if coords[0] % step:
         raise TmaFault(
             f"coordinates {tuple(coords)}: the first is {m.data_type.bits}-bit element "
             f"{coords[0]}",
             who=warp.who,
             where=f"tensor map of {m.data_type.name}, dimensions {tuple(m.dims)}",
-            rule=f"a box row starts on a multiple of {CHUNK} bytes; an H200 ends "
+            rule="the first coordinate of a padded type is a multiple of 128 [PTX: "
+            "restriction on tensor copy instructions]"
+            if padded
+            else f"a box row starts on a multiple of {CHUNK} bytes; an H200 ends "
             "anything else with an illegal instruction (measured with types of 8 bits "
             "and more, carried over to 4)",
-            remedy=f"step by multiples of {8 * CHUNK // m.data_type.bits} elements",
+            remedy=f"step by multiples of {step} elements",
         )
     if smem % SMEM_ALIGNMENT:
         raise MisalignedAddress(
@@ -133,7 +145,7 @@ def load(
         operands["cta_group"] = cta_group
     first: AsyncOp | None = None
     for cta, signalled in targets:
-        where = Range(cta.smem.space, offset, tensor_map.box_nbytes)
+        where = Range(cta.smem.space, offset, tensor_map.box_smem_nbytes)
         land = _landing(
             warp, tensor_map, inside, (cta.smem, where), (signalled, bar_offset)
         )
@@ -164,12 +176,14 @@ def _landing(
     access.signals(cta.smem, at)
 
     def land() -> None:
-        block = np.empty((1, where.nbytes), np.uint8)
         rows = gather(warp.machine.gmem, tensor_map, inside)
-        block[0, swizzled(tensor_map, where.start)] = rows.ravel()
+        block, padding = shared_block(tensor_map, where.start, rows)
         smem.write_async(where, block)
+        if padding is not None:
+            smem.leave_undefined(where, padding)
         access.complete(cta.smem, at, cta.mbarriers.completed.get(at, 0))
-        cta.mbarriers.update(at, tx_bytes=-where.nbytes, who="tma", issuer=warp.who)
+        nbytes = tensor_map.box_nbytes
+        cta.mbarriers.update(at, tx_bytes=-nbytes, who="tma", issuer=warp.who)
 
     return land
 
@@ -221,7 +235,7 @@ def store(warp: Warp, tensor_map: TensorMap, coords: Sequence[int], src: int) ->
     MisalignedAddress, TmaFault, ClusterFault, NotModelled
     """
     _check(warp, tensor_map, coords, src)
-    _check_store(warp, coords, src)
+    _check_store(warp, tensor_map, coords, src)
     cta, offset = warp.cta.resolve_shared(src)
     where_smem = Range(cta.smem.space, offset, tensor_map.box_nbytes)
     inside = list(pieces(tensor_map, coords, CHUNK))
@@ -266,8 +280,23 @@ def store(warp: Warp, tensor_map: TensorMap, coords: Sequence[int], src: int) ->
     warp.bulk_open += [read, write]
 
 
-def _check_store(warp: Warp, coords: Sequence[int], src: int) -> None:
+def _check_store(warp: Warp, m: TensorMap, coords: Sequence[int], src: int) -> None:
     """Raise a fault for a store that starts outside, or from another CTA."""
+    if m.data_type is DataType.U4_ALIGN16B:
+        raise TmaFault(
+            "store of U4_ALIGN16B",
+            who=warp.who,
+            rule="this type is loaded only [PTX: restriction on tensor copy "
+            "instructions]",
+            remedy="store packed elements as U4_ALIGN8B",
+        )
+    if m.data_type is DataType.U6_ALIGN16B:
+        raise NotModelled(
+            "store of U6_ALIGN16B",
+            who=warp.who,
+            remedy="store bytes",
+            gap="tma-element-layout",
+        )
     if any(c < 0 for c in coords):
         raise TmaFault(
             f"store to coordinates {tuple(coords)}",

@@ -1,7 +1,8 @@
 """tma_box: the bytes of a box, in global memory and in shared memory.
 
 A box lies at coordinates of a tensor; what is outside the tensor has a fill value. In
-shared memory the box is a block without gaps, permuted by the swizzle.
+shared memory the box is a block, permuted by the swizzle. It has no gaps, but for the
+padded types: there 16 elements lie at the start of every 16 bytes.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
+from fp4ref.hardware.byte_array import POISON
 from fp4ref.hardware.global_memory import GlobalMemory
 from fp4ref.hardware.tensor_map import DataType, TensorMap
 from fp4ref.layout import SwizzleMode
@@ -21,6 +23,9 @@ from fp4ref.trace import Bytes, Range
 
 NAN_FILL = 0x7FF7
 """Every 16 bits of an out-of-bounds element, whatever the type."""
+
+CHUNK = 16
+"""Bytes on which rows of a box start in global memory, and stores end."""
 
 Piece = tuple[slice, slice, Range]
 """Box rows, bytes of a row, and where they are in global memory."""
@@ -69,15 +74,36 @@ def _rows(space: str, start: int, row_bytes: slice, rows: int, pitch: int) -> Ra
 
 
 @lru_cache(maxsize=64)
-def _order(swizzle: SwizzleMode, phase: int, nbytes: int) -> NDArray[np.int64]:
-    """Byte of a shared block that starts at `phase`, for each byte of the box."""
-    linear = phase + np.arange(nbytes)
+def _order(
+    swizzle: SwizzleMode, phase: int, nbytes: int, data: int
+) -> NDArray[np.int64]:
+    """Byte of a shared block that starts at `phase`, for each byte of the box.
+
+    `data` bytes of every 16 are the box's.
+    """
+    linear = phase + np.arange(nbytes).reshape(-1, CHUNK)[:, :data].ravel()
     return np.asarray(swizzle.swizzle(linear) - phase, np.int64)
 
 
 def swizzled(m: TensorMap, smem: int) -> NDArray[np.int64]:
     """Byte of the shared block at `smem`, for each byte of the box in order."""
-    return _order(m.swizzle, smem % m.swizzle.alignment, m.box_nbytes)
+    padded = m.data_type.is_padded
+    data = CHUNK * m.data_type.bits // 8 if padded else CHUNK
+    return _order(m.swizzle, smem % m.swizzle.alignment, m.box_smem_nbytes, data)
+
+
+def shared_block(
+    m: TensorMap, offset: int, tile: Bytes
+) -> tuple[Bytes, NDArray[np.bool_] | None]:
+    """Lay a box out for shared memory; return where padding is, if the type has any."""
+    at, size = swizzled(m, offset), m.box_smem_nbytes
+    if not m.data_type.is_padded:
+        block = np.empty((1, size), np.uint8)
+        block[0, at] = tile.ravel()
+        return block, None
+    block, padding = np.full((1, size), POISON, np.uint8), np.ones((1, size), np.bool_)
+    block[0, at], padding[0, at] = tile.ravel(), False
+    return block, padding
 
 
 def gather(gmem: GlobalMemory, m: TensorMap, inside: Sequence[Piece]) -> Bytes:
@@ -107,7 +133,8 @@ def converted(m: TensorMap, data: Bytes) -> Bytes:
 
 def fill(m: TensorMap) -> Bytes:
     """Return a box of out-of-bounds values, shape (rows, row bytes)."""
-    shape = (prod(m.box[1:]), m.box_row_nbytes)
+    rows = prod(m.box[1:])
+    shape = (rows, m.box_nbytes // rows)
     if not m.oob_nan:
         return np.zeros(shape, np.uint8)
     return np.full((shape[0], shape[1] // 2), NAN_FILL, "<u2").view(np.uint8)

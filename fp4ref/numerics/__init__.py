@@ -1,9 +1,10 @@
 """numerics: what the bits mean.
 
 `elements` is the table of formats and `formats` has the conversions of PTX; `quantize`
-makes blocks of codes, `dot` multiplies them as the tensor core does, and `dot_unscaled`
-does so for the formats without block scales; `arithmetic` and `activation` are the
-float32 operations of the epilogue.
+makes blocks of codes, and `dot` multiplies them as the tensor core does. `dot_unscaled`
+does so for the formats without block scales, `dot_mxf8f6f4` for those with one scale
+for 32 elements. `arithmetic` and `activation` are the float32 operations of the
+epilogue.
 Nothing here imports Numba before the first product.
 """
 
@@ -15,6 +16,7 @@ from fp4ref.numerics.dot import (
     mma_block_scaled,
     mma_decoded,
 )
+from fp4ref.numerics.dot_mxf8f6f4 import matmul_mxf8f6f4
 from fp4ref.numerics.dot_unscaled import matmul_unscaled
 from fp4ref.numerics.elements import ElementFormat, ScaleFormat
 from fp4ref.numerics.formats import (
@@ -56,6 +58,7 @@ __all__ = [
     "fma_f32",
     "gelu",
     "matmul_block_scaled",
+    "matmul_mxf8f6f4",
     "matmul_unscaled",
     "mma_block_scaled",
     "mma_decoded",

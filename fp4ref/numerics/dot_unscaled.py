@@ -18,10 +18,10 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from fp4ref.arguments import require_array, require_instance
+from fp4ref.arguments import require_array
 from fp4ref.errors import InputError
-from fp4ref.numerics.decoded_operands import decode_terms
-from fp4ref.numerics.elements import ElementFormat
+from fp4ref.numerics.decoded_operands import Terms, decode_terms
+from fp4ref.numerics.elements import ElementFormat, require_element_format
 from fp4ref.numerics.formats import F32, require_float32
 
 _SERIAL_LIMIT: Final = 1 << 22
@@ -59,33 +59,45 @@ def matmul_unscaled(
         A shape, a type or a code is not legal, or the formats do not go together:
         f16 with f16, bf16 with bf16, narrower ones in any pair.
     """
-    from fp4ref.numerics import dot_unscaled_jit
-
     _check_formats(a_format, b_format)
-    rows_a = _checked("a", a, a_format)
-    rows_b = _checked("b", b, b_format)
-    if rows_a.shape[1] != rows_b.shape[1]:
-        raise InputError(
-            f"mma a, b: K is {rows_a.shape[1]} in A and {rows_b.shape[1]} in B; they "
-            "must agree. Cut or pad one of them"
-        )
-    d = _start(c, (rows_a.shape[0], rows_b.shape[0]))
-    # Threads cost more than they save on one instruction.
-    parallel = rows_a.size * d.shape[1] > _SERIAL_LIMIT
-    jit = dot_unscaled_jit
-    chain = jit.chain_parallel if parallel else jit.chain_serial
-    chain(
+    rows_a = checked_codes("a", a, a_format)
+    rows_b = checked_codes("b", b, b_format)
+    return multiply_terms(
         decode_terms(rows_a, a_format.element),
         decode_terms(rows_b, b_format.element),
         a_format.k_step,
-        d.view(np.uint32),
+        c,
     )
+
+
+def multiply_terms(a: Terms, b: Terms, k_step: int, c: npt.ArrayLike | None) -> F32:
+    """Return ``A B^T + C`` of operands in integers, `k_step` elements at a time.
+
+    Raises
+    ------
+    InputError
+        K differs, or `c` is not float32 or has another shape.
+    """
+    from fp4ref.numerics import dot_unscaled_jit
+
+    (m, k), (n, k_of_b) = a.significand.shape, b.significand.shape
+    if k != k_of_b:
+        raise InputError(
+            f"mma a, b: K is {k} in A and {k_of_b} in B; they must agree. "
+            "Cut or pad one of them"
+        )
+    d = _start(c, (m, n))
+    # Threads cost more than they save on one instruction.
+    parallel = m * n * k > _SERIAL_LIMIT
+    jit = dot_unscaled_jit
+    chain = jit.chain_parallel if parallel else jit.chain_serial
+    chain(a, b, k_step, d.view(np.uint32))
     return d
 
 
 def _check_formats(a_format: ElementFormat, b_format: ElementFormat) -> None:
     for name, element in (("a_format", a_format), ("b_format", b_format)):
-        require_instance(element, f"mma {name}", ElementFormat, "See ElementFormat")
+        require_element_format(element, f"mma {name}")
     if a_format is not b_format and 16 in (a_format.bits, b_format.bits):
         raise InputError(
             f"mma a_format, b_format: A is {a_format.name} and B {b_format.name}; "
@@ -106,9 +118,16 @@ def _start(c: npt.ArrayLike | None, shape: tuple[int, int]) -> F32:
     return d
 
 
-def _checked(
+def checked_codes(
     name: str, codes: npt.ArrayLike, element: ElementFormat
 ) -> npt.NDArray[np.integer]:
+    """Return codes (rows, K) of whole instructions.
+
+    Raises
+    ------
+    InputError
+        The shape, the type or a code is not legal.
+    """
     data = require_array(codes, f"mma {name}")
     if data.dtype.kind not in "iu":
         raise InputError(f"mma {name}: {data.dtype}; need codes as integers")

@@ -16,7 +16,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from fp4ref.arguments import require_choice
+from fp4ref.arguments import require_choice, require_instance
 from fp4ref.errors import InputError
 from fp4ref.numerics.element import Element
 from fp4ref.numerics.formats import (
@@ -220,7 +220,7 @@ def require_scale_format(scale_format: Any, name: str) -> ScaleFormat:
 
 
 class ElementFormat(Enum):
-    """Formats of A and B of the MMAs without scales, by the names of PTX."""
+    """Formats of A and B of the MMAs of 32 bytes along K, by the names of PTX."""
 
     F16 = "f16"
     BF16 = "bf16"
@@ -256,6 +256,17 @@ class ElementFormat(Enum):
     def k_step(self) -> int:
         """K of one instruction."""
         return self.element.k_step
+
+
+def require_element_format(element: Any, name: str) -> None:
+    """Refuse anything but an `ElementFormat`.
+
+    Raises
+    ------
+    InputError
+        It is anything else.
+    """
+    require_instance(element, name, ElementFormat, "See ElementFormat")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -354,7 +354,7 @@ def test_a_machine_too_small_for_its_clusters_is_refused():
 
 
 def test_an_unknown_example_is_refused():
-    with pytest.raises(InputError, match="no CUTLASS example '99'; known: 72b, 81"):
+    with pytest.raises(InputError, match="no CUTLASS example '99'; known: 72a, 72b"):
         find_example("99")
 
 

@@ -114,6 +114,7 @@ def test_an_outside_kernel_is_named_with_what_shows_the_fault():
     witnessed = select(evidence=Evidence.OUTSIDE_KERNEL)
     assert {r for r in RULES if r.killed_by} == set(witnessed)
     kernels = {"tests/cutlass/test_execute.py": "CUTLASS 72b: ",
+               "tests/cutlass/test_mxf8f6f4.py": "CUTLASS 72c: ",
                "tests/ptx/test_triton.py": "Triton's dot_scaled: "}  # fmt: skip
     for rule in witnessed:
         assert rule.killed_by.startswith(kernels[rule.checked_by.split("::")[0]])

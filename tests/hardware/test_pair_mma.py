@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 from mma_by_element import random_c, random_scales
@@ -21,7 +23,7 @@ from pair_tiles import (
     sync,
 )
 
-from fp4ref.hardware import mbarrier, mma_unscaled, tcgen05, tmem
+from fp4ref.hardware import mbarrier, mma_mxf8f6f4, mma_unscaled, tcgen05, tmem
 from fp4ref.numerics import (
     ElementFormat,
     matmul_unscaled,
@@ -30,12 +32,28 @@ from fp4ref.numerics import (
 KINDS = {
     "nvfp4": ("mxf4nvf4", "4X", 4, False),
     "mxfp4": ("mxf4", "2X", 2, True),
+    "mxfp8": ("mxf8f6f4", "1X", 1, True),
+    "mxfp6 and 4": ("mxf8f6f4", "1X", 1, True),
 }
+TYPES = {"mxfp8": (0, 0), "mxfp6 and 4": (4, 5)}
+"""Types of A and B in kind::mxf8f6f4: E4M3, and E3M2 with E2M1."""
 UNSCALED = {"bf16": ("f16", 1), "e4m3": ("f8f6f4", 0)}
 
 
 def unscaled_idesc(n, m, code):
     return 1 << 4 | code << 7 | code << 10 | n >> 3 << 17 | m >> 4 << 24
+
+
+def scaled_mma(warp, kind, n, m, accumulate, **options):
+    """The MMA of tiles and scales where all of these tests have them."""
+    name, vec, _, ue8m0 = KINDS[kind]
+    word, tiles = idesc(n, m, ue8m0=int(ue8m0)), (descriptor(A_AT), descriptor(B_AT))
+    if name != "mxf8f6f4":
+        mma = partial(tcgen05.mma, kind=name)
+    else:
+        mma, (a, b) = mma_mxf8f6f4.mma, TYPES[kind]
+        word = word & ~(0o77 << 7) | a << 7 | b << 10
+    mma(warp, 0, *tiles, word, SFA, SFB, accumulate, scale_vec=vec, **options)
 
 
 def lanes_of(d, m):
@@ -56,7 +74,7 @@ def pair_mma(kind, m, n, seed, schedule="late", accumulate=True):
     scales = None
     c = [random_c(n, seed + r)[:rows] for r in (0, 1)]
     if scaled:
-        name, vec, count, ue8m0 = KINDS[kind]
+        _, _, count, ue8m0 = KINDS[kind]
         scales = [
             (
                 random_scales(rows, count, ue8m0, seed + 10 * r + 1),
@@ -79,14 +97,7 @@ def pair_mma(kind, m, n, seed, schedule="late", accumulate=True):
     def multiply(warp):
         tiles = descriptor(A_AT), descriptor(B_AT)
         if scaled:
-            word = idesc(n, m, ue8m0=int(ue8m0))
-            tcgen05.mma(
-                warp,
-                *(0, *tiles, word, SFA, SFB, accumulate),
-                kind=name,
-                scale_vec=vec,
-                cta_group=2,
-            )
+            scaled_mma(warp, kind, n, m, accumulate, cta_group=2)
         else:
             name_, code = UNSCALED[kind]
             word = unscaled_idesc(n, m, code)
@@ -163,11 +174,9 @@ def one_cta(kind, a, b, c, scales):
         tiles = descriptor(A_AT), descriptor(B_AT)
         add = c is not None
         if scales:
-            name, vec, _, ue8m0 = KINDS[kind]
             put_scales(warp, SFA, scales[0], 0, 1)
             put_scales(warp, SFB, scales[1], 0, 2)
-            word = idesc(n, ue8m0=int(ue8m0))
-            tcgen05.mma(warp, 0, *tiles, word, SFA, SFB, add, kind=name, scale_vec=vec)
+            scaled_mma(warp, kind, n, 128, add)
         else:
             name, code = UNSCALED[kind]
             word = unscaled_idesc(n, 128, code)

@@ -243,7 +243,6 @@ def test_what_is_not_modelled_is_refused():
     for other in (
         replace(m, element_strides=(1, 2, 1)),
         replace(m, interleave=1),
-        replace(m, data_type=DataType.U4_ALIGN16B, box=(128, 8, 1)),
         replace(m, swizzle=B128),
     ):
         with pytest.raises(NotModelled):

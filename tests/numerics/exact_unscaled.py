@@ -1,4 +1,4 @@
-"""exact_unscaled: one MMA without scales in exact rationals, from the model's text.
+"""exact_unscaled: an MMA of 32 bytes along K in exact rationals, from the model's text.
 
 Slow and plain. The keyword arguments turn it into models that are wrong in one respect;
 the golden vectors must refuse them.
@@ -61,6 +61,7 @@ def mma(
     a_format: str,
     b_format: str,
     *,
+    scale: int | None = 0,
     fraction_bits: int = 25,
     rounding: str = "rz",
     truncate: bool = True,
@@ -70,11 +71,17 @@ def mma(
     exponent_of_product: bool = False,
     c_joins_last: bool = False,
 ) -> int:
-    """Return the float32 bits of one output element; `c` is bits too."""
+    """Return the float32 bits of one output element; `c` is bits too.
+
+    `scale` is the exponent of both scales together, None with a NaN among them.
+    """
+    if scale is None:
+        return NAN
     terms: list[tuple[Fraction | str, int]] = []
     for code_a, code_b in zip(a, b, strict=True):
         (x, e_x), (y, e_y) = element(code_a, a_format), element(code_b, b_format)
-        value, exponent = product(x, y), e_x + e_y
+        value, exponent = product(x, y), e_x + e_y + scale
+        value = value if isinstance(value, str) else value * Fraction(2) ** scale
         if value == 0 and not zero_keeps_exponent:
             exponent = e_zero
         if exponent_of_product and value and not isinstance(value, str):

@@ -9,11 +9,21 @@ import pytest
 from on_lanes import kernel, machine
 
 from fp4ref.hardware.advisory import Advisory
-from fp4ref.numerics import ScaleFormat, mma_block_scaled, pack_e2m1
+from fp4ref.numerics import (
+    ElementFormat,
+    ScaleFormat,
+    matmul_mxf8f6f4,
+    mma_block_scaled,
+    pack_e2m1,
+)
 from fp4ref.ptx import Program, launch, parse
 
+NVFP4 = "mxf4nvf4.block_scale.scale_vec::4X", 0x08200480
 
-def mma_of_128x128x64(source: int, out: int, sfb_column: int) -> str:
+
+def mma_of_128x128(
+    source: int, out: int, sfb_column: int, form: tuple[str, int] = NVFP4
+) -> str:
     """Copy and multiply what is at `source`; store column 5 of D at `out`."""
     desc = 1 << 46 | (128 >> 4) << 16 | (256 >> 4) << 32
     return f"""
@@ -55,8 +65,8 @@ def mma_of_128x128x64(source: int, out: int, sfb_column: int) -> str:
         tcgen05.cp.cta_group::1.32x128b.warpx4 [%r22], %rd5;
         tcgen05.cp.cta_group::1.32x128b.warpx4 [%r23], %rd6;
         setp.ne.u32 %p4, 0, 0;
-        tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale.scale_vec::4X
-            [%r21], %rd3, %rd4, 0x08200480, [%r22], [%r23], %p4;
+        tcgen05.mma.cta_group::1.kind::{form[0]}
+            [%r21], %rd3, %rd4, {form[1]}, [%r22], [%r23], %p4;
         tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [%r4];
     W:  mbarrier.try_wait.parity.shared::cta.b64 %p5, [%r4], 0;
         @!%p5 bra W;
@@ -74,6 +84,15 @@ def mma_of_128x128x64(source: int, out: int, sfb_column: int) -> str:
     """
 
 
+def cores(rows: np.ndarray) -> bytes:
+    """8 x 16-byte core matrices of 128 rows of 32 bytes: rows, then halves of K."""
+    return rows.reshape(16, 8, 2, 16).transpose(0, 2, 1, 3).tobytes()
+
+
+def atom(scales: np.ndarray) -> bytes:
+    return scales.reshape(4, 32, 4).transpose(1, 0, 2).tobytes()
+
+
 @pytest.mark.parametrize(
     ("sfb_column", "advised"),
     [(132, {}), (133, {Advisory.ODD_SCALE_COLUMN.value: 1})],
@@ -84,19 +103,11 @@ def test_a_block_scaled_mma_by_hand(sfb_column: int, advised: dict[str, int]) ->
     a, b = (rng.integers(0, 16, (128, 64), np.uint8) for _ in range(2))
     sfa, sfb = (rng.integers(0, 127, (128, 4), np.uint8) for _ in range(2))
 
-    def core(codes: np.ndarray) -> bytes:
-        """8 x 16-byte core matrices: rows, then the two halves of K."""
-        rows = pack_e2m1(codes).reshape(16, 8, 2, 16)
-        return rows.transpose(0, 2, 1, 3).tobytes()
-
-    def atom(scales: np.ndarray) -> bytes:
-        return scales.reshape(4, 32, 4).transpose(1, 0, 2).tobytes()
-
-    data = core(a) + core(b) + atom(sfa) + atom(sfb)
+    data = cores(pack_e2m1(a)) + cores(pack_e2m1(b)) + atom(sfa) + atom(sfb)
     on = machine()
     source = on.gmem.upload("source", np.frombuffer(data, np.uint8))
     out = on.gmem.upload("out", np.zeros((128, 32), np.float32))
-    program = Program.of(parse(kernel(mma_of_128x128x64(source, out, sfb_column))))
+    program = Program.of(parse(kernel(mma_of_128x128(source, out, sfb_column))))
     launch(on, program, (1, 1, 1), (128, 1, 1), struct.pack("<0Q"))
     found = on.gmem.contents(out, 512).view(np.uint32)
     want = mma_block_scaled(
@@ -104,3 +115,25 @@ def test_a_block_scaled_mma_by_hand(sfb_column: int, advised: dict[str, int]) ->
     )
     np.testing.assert_array_equal(found, want[:, 5].view(np.uint32))
     assert on.advisories == advised
+
+
+@pytest.mark.parametrize("vector", [".scale_vec::1X", ".block32", ""])
+def test_an_mma_of_e4m3_with_one_scale_for_32_elements(vector: str) -> None:
+    rng = np.random.default_rng(6)
+    a, b = (rng.integers(0, 0x7F, (128, 32), np.uint8) for _ in range(2))
+    sfa, sfb = (rng.integers(110, 140, (128, 4), np.uint8) for _ in range(2))
+    data = cores(a) + cores(b) + atom(sfa) + atom(sfb)
+    on = machine()
+    source = on.gmem.upload("source", np.frombuffer(data, np.uint8))
+    out = on.gmem.upload("out", np.zeros((128, 32), np.float32))
+    # UE8M0, byte 2 of the words of A and byte 1 of those of B.
+    idesc = 1 << 27 | 128 >> 3 << 17 | 1 << 23 | 2 << 29 | 1 << 4
+    text = mma_of_128x128(source, out, 132, (f"mxf8f6f4.block_scale{vector}", idesc))
+    program = Program.of(parse(kernel(text)))
+    launch(on, program, (1, 1, 1), (128, 1, 1), struct.pack("<0Q"))
+    found = on.gmem.contents(out, 512).view(np.uint32)
+    e4m3 = ElementFormat.E4M3
+    want = matmul_mxf8f6f4(
+        a, b, sfa[:, 2:3], sfb[:, 1:2], None, a_format=e4m3, b_format=e4m3
+    )
+    np.testing.assert_array_equal(found, want[:, 5].view(np.uint32))

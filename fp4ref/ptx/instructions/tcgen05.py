@@ -7,11 +7,13 @@ as the scoreboard does.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import cast
 
 import numpy as np
 
-from fp4ref.hardware import tcgen05, tmem
+from fp4ref.hardware import mma_mxf8f6f4, tcgen05, tmem
 from fp4ref.hardware.registers import Registers
 from fp4ref.hardware.tmem import Shape
 from fp4ref.ptx.run.operands import address_reader, items_of, reader
@@ -275,6 +277,15 @@ def copy(context: LaunchContext, each: Instruction, form: Form) -> Action:
     writes=0,
     strict=True,
 )
+@instruction(
+    "tcgen05.mma",
+    form=f"{_GROUP}.kind::(?P<kind>mxf8f6f4).block_scale"
+    "(.scale_vec::(?P<vector>1X)|.(?P<block>block32))?"
+    "(.collector::a::(fill|discard))?",
+    operands=7,
+    writes=0,
+    strict=True,
+)
 def mma(context: LaunchContext, each: Instruction, form: Form) -> Action:
     """Build ``tcgen05.mma...block_scale``, operands A and B in shared memory.
 
@@ -287,11 +298,16 @@ def mma(context: LaunchContext, each: Instruction, form: Form) -> Action:
     a, b = (reader(context, each.operands[i], "u64", each) for i in (1, 2))
     idesc = reader(context, each.operands[3], "u32", each)
     enable = reader(context, each.operands[6], "pred", each)
-    kind: tcgen05.Kind = "mxf4nvf4" if form["kind"] == "mxf4nvf4" else "mxf4"
+    kinds: dict[str, Callable[..., None]] = {
+        "mxf4nvf4": partial(tcgen05.mma, kind="mxf4nvf4"),
+        "mxf4": partial(tcgen05.mma, kind="mxf4"),
+        "mxf8f6f4": mma_mxf8f6f4.mma,
+    }
+    issue = kinds[form["kind"]]
 
     def act(state: WarpState) -> None:
         lane = state.one_lane(each.opcode)
-        tcgen05.mma(
+        issue(
             state.warp,
             int(d(state)[lane]),
             int(a(state)[lane]),
@@ -300,7 +316,6 @@ def mma(context: LaunchContext, each: Instruction, form: Form) -> Action:
             int(sfa(state)[lane]),
             int(sfb(state)[lane]),
             bool(enable(state)[lane]),
-            kind=kind,
             scale_vec=form["vector"] or form["block"],
             cta_group=int(form["group"]),
         )
