@@ -2,7 +2,6 @@
 // D in it by CuTe's own layout of the accumulator, and compares with the product in integers.
 #include <cstdio>
 #include <vector>
-
 #include <cute/tensor.hpp>
 #include <cutlass/arch/barrier.h>
 #include <cutlass/cluster_launch.hpp>
@@ -13,7 +12,6 @@ using f16 = cutlass::half_t;
 
 constexpr int K = 64, LANES = 128;
 constexpr uint32_t UNTOUCHED = 0x7fc00abc;
-
 CUTE_HOST_DEVICE int a_of(int m, int k) { return (m * 5 + k * 3 + m * k) % 7 - 3; }
 CUTE_HOST_DEVICE int b_of(int n, int k) { return (n * 2 + k * 7 + n * k) % 11 - 5; }
 
@@ -21,7 +19,6 @@ template <int SMS, int M, int N>
 using Op = conditional_t<SMS == 2,
     SM100_MMA_F16BF16_2x1SM_SS<f16, f16, float, M, N, UMMA::Major::K, UMMA::Major::K>,
     SM100_MMA_F16BF16_SS<f16, f16, float, M, N, UMMA::Major::K, UMMA::Major::K>>;
-
 template <int SMS>
 using Allocator = conditional_t<SMS == 2, TMEM::Allocator2Sm, TMEM::Allocator1Sm>;
 
@@ -33,11 +30,16 @@ struct Storage {
   alignas(16) uint32_t tmem;
 };
 
+__device__ void sync_tensor() {
+  asm volatile("tcgen05.fence::before_thread_sync;" ::: "memory");
+  cluster_sync();
+  asm volatile("tcgen05.fence::after_thread_sync;" ::: "memory");
+}
+
 // What the MMA must not touch.
 __device__ void fill(uint32_t lanes, int columns) {
   for (int c = 0; c < columns; ++c)
-    asm volatile("tcgen05.st.sync.aligned.32x32b.x1.b32 [%0], {%1};"
-                 :: "r"(lanes + c), "r"(UNTOUCHED));
+    asm("tcgen05.st.sync.aligned.32x32b.x1.b32 [%0], {%1};" ::"r"(lanes + c), "r"(UNTOUCHED));
   cutlass::arch::fence_view_async_tmem_store();
 }
 
@@ -78,12 +80,11 @@ __global__ void multiply(uint32_t *out, SA layout_a, SB layout_b, Mma mma) {
 
   uint32_t const base = shared.tmem, lanes = base + (warp * 32 << 16);
   fill(lanes, N);
-  asm volatile("tcgen05.fence::before_thread_sync;" ::: "memory");
-  cluster_sync();
-  asm volatile("tcgen05.fence::after_thread_sync;" ::: "memory");
+  sync_tensor();
 
   if (rank == 0 && warp == 0) {
-    Tensor d = part.make_fragment_C(part.partition_C(make_identity_tensor(Shape<Int<M>, Int<N>>{})));
+    auto shape = Shape<Int<M>, Int<N>>{};
+    Tensor d = part.make_fragment_C(part.partition_C(make_identity_tensor(shape)));
     d.data() = base;
     Tensor ra = part.make_fragment_A(a), rb = part.make_fragment_B(b);
     mma.accumulate_ = UMMA::ScaleOut::Zero;
@@ -100,9 +101,7 @@ __global__ void multiply(uint32_t *out, SA layout_a, SB layout_b, Mma mma) {
   asm volatile("tcgen05.fence::after_thread_sync;" ::: "memory");
 
   dump(out + (rank * LANES + threadIdx.x) * N, lanes, N);
-  asm volatile("tcgen05.fence::before_thread_sync;" ::: "memory");
-  cluster_sync();
-  asm volatile("tcgen05.fence::after_thread_sync;" ::: "memory");
+  sync_tensor();
   if (warp == 0) {
     Allocator<SMS>{}.release_allocation_lock();
     Allocator<SMS>{}.free(base, 256);
@@ -115,13 +114,11 @@ void check() {
   auto atom = UMMA::Layout_K_SW128_Atom<f16>{};
   auto layout_a = UMMA::tile_to_mma_shape(atom, partition_shape_A(mma, Shape<Int<M>, Int<K>>{}));
   auto layout_b = UMMA::tile_to_mma_shape(atom, partition_shape_B(mma, Shape<Int<N>, Int<K>>{}));
-  using SA = decltype(layout_a);
-  using SB = decltype(layout_b);
   uint32_t *out;
   std::vector<uint32_t> cells(SMS * LANES * N);
   cudaMalloc((void **)&out, cells.size() * 4);
-  auto *kernel = &multiply<SMS, M, N, SA, SB, decltype(mma)>;
-  int const nbytes = sizeof(Storage<SA, SB>);
+  auto *kernel = &multiply<SMS, M, N, decltype(layout_a), decltype(layout_b), decltype(mma)>;
+  int const nbytes = sizeof(Storage<decltype(layout_a), decltype(layout_b)>);
   cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, nbytes);
   cutlass::ClusterLaunchParams params = {dim3(SMS), dim3(LANES), dim3(SMS), nbytes};
   cutlass::launch_kernel_on_cluster(params, (void const *)kernel, out, layout_a, layout_b, mma);
@@ -138,10 +135,8 @@ void check() {
         for (int k = 0; k < K; ++k)
           want += a_of(rank * rows + m, k) * b_of(n, k);
         uint32_t const at = frag.layout()(make_coord(m, n), 0, 0);
-        uint32_t const word = cells[(rank * LANES + (at >> 16)) * N + (at & 0xffff)];
-        float got;
-        memcpy(&got, &word, 4);
-        wrong += got != float(want);
+        uint32_t const &word = cells[(rank * LANES + (at >> 16)) * N + (at & 0xffff)];
+        wrong += reinterpret_cast<float const &>(word) != float(want);
       }
   for (uint32_t word : cells)
     written += word != UNTOUCHED;

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fp4ref.cutlass.cudart import Runtime
+from fp4ref.cutlass.cudart import Launch, Runtime
 from fp4ref.cutlass.entries import read_entries
 from fp4ref.cutlass.process import run_program
 from fp4ref.cutlass.toolchain import Build, Toolchain, build
@@ -17,7 +17,7 @@ from fp4ref.hardware.data_path import DataPath
 from fp4ref.hardware.machine import Machine
 from fp4ref.hardware.schedule import make_schedule
 from fp4ref.ptx import Program, launch, parse
-from fp4ref.trace import Dim3, Recorder
+from fp4ref.trace import Recorder
 
 SOURCE = Path(__file__).with_name("mma_shapes.cu")
 SHAPES = [(2, 128, n) for n in (16, 64, 256)] + [(1, 64, n) for n in (16, 64, 256)]
@@ -39,19 +39,17 @@ def say(built: Build, stand_in: Path) -> Callable[..., str]:
     module = parse(text)
 
     def run(schedule: str | int = "eager") -> str:
-        def run_kernel(
-            machine: Machine,
-            entry: str,
-            grid: Dim3,
-            block: Dim3,
-            cluster: Dim3,
-            smem_nbytes: int,
-            params: bytes,
-        ) -> list[str]:
+        def run_kernel(machine: Machine, found: Launch) -> list[str]:
             machine.recorder = Recorder()
-            program = Program.of(module, entry)
-            where = {"cluster": cluster, "smem_nbytes": smem_nbytes}
-            return launch(machine, program, grid, block, params, **where)
+            return launch(
+                machine,
+                Program.of(module, found.name),
+                found.grid,
+                found.block,
+                found.params,
+                cluster=found.cluster,
+                smem_nbytes=found.smem_nbytes,
+            )
 
         machine = Machine(2, make_schedule(schedule), recorder=Recorder())
         runtime = Runtime(machine, read_entries(text), run_kernel)
