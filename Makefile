@@ -7,7 +7,7 @@ BIN := .venv/bin
 endif
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: help walk lab book book-jupyter class grade dev lint fix one test soak conformance record bench clean
+.PHONY: help walk lab book book-jupyter class grade dev lint fix one test soak conformance removals record bench clean
 help:
 	@echo "make walk   a real matrix product through the kernel, every bit checked"
 	@echo "make lab    JupyterLab with the notebooks, from 00"
@@ -21,6 +21,7 @@ help:
 	@echo "make one    T=tests/numerics/test_formats.py::NAME; one test, file or folder"
 	@echo "make soak   the long tests: thousands of seeds, shapes and bit flips"
 	@echo "make conformance  other people's kernels on the emulated SM; rewrites the table"
+	@echo "make removals  leave out each synchronisation operation; rewrites the table"
 	@echo "make record  what CUTLASS and ptxas say, for the errata; rewrites the record"
 	@echo "make bench  speed, beside what you would use instead"
 	@echo "make clean  remove .venv and caches"
@@ -102,6 +103,9 @@ soak: .venv/dev
 conformance: .venv/dev
 	@$(PIP) install 'triton>=3.9,<3.10'
 	$(BIN)/python conformance/run.py
+
+removals: .venv/dev
+	$(BIN)/python -m fp4ref.evidence.removals
 
 record: .venv/dev
 	$(BIN)/python conformance/record/make.py

@@ -23,6 +23,7 @@ import frame_page  # noqa: E402
 import glossary  # noqa: E402
 import notebook_pages  # noqa: E402
 import pieces  # noqa: E402
+import removals  # noqa: E402
 import rings  # noqa: E402
 import rooms  # noqa: E402
 import tables  # noqa: E402
@@ -45,6 +46,7 @@ def files() -> dict[str, str]:
         "_generated/executions.svg": executions.picture(),
         "_generated/executions.md": executions.page(),
         "_generated/pieces.md": pieces.page(),
+        "_generated/removals.md": removals.page(),
         "_generated/rings.md": rings.page(),
         f"_generated/{rings.FILE}": rings.picture(rings.drawn()),
         "_generated/rooms.md": rooms.page(),

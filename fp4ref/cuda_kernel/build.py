@@ -1,22 +1,18 @@
 """build: PTX of the kernel, by NVRTC if it is installed, else from the package.
 
 The package holds PTX and SASS of a few configurations, made by one NVRTC from the same
-sources. The line information is made to read as the emulator's: an instruction names
-the statement of a role, not the wrapper in ``kernel/hardware`` that it was inlined
-from.
+sources. Its line information is made to read as the emulator's.
 """
 
 from __future__ import annotations
 
 import gzip
-import re
 from dataclasses import dataclass
 from functools import cache
-from importlib import import_module
 from importlib.resources import files
-from pathlib import PurePosixPath
 
 from fp4ref.cuda_kernel.choices import constants, one_file
+from fp4ref.cuda_kernel.line_information import normalised as normalised
 from fp4ref.cuda_kernel.sources import MAIN
 from fp4ref.device.compile import (
     INSTALL,
@@ -29,7 +25,6 @@ from fp4ref.device.compile import (
 from fp4ref.device.compile import nvrtc_version as nvrtc_version
 from fp4ref.errors import InputError
 from fp4ref.gemm.config import GemmConfig
-from fp4ref.hardware.source_line import is_caller_meant
 
 ARCH = "sm_100a"
 
@@ -121,61 +116,6 @@ def packaged(name: str) -> str:
     """Return a packaged text: ``"f32.ptx"``, ``"f32.sass"``, ..."""
     folder = files("fp4ref.data").joinpath("kernel")
     return gzip.decompress(folder.joinpath(f"{name}.gz").read_bytes()).decode()
-
-
-_FILE = re.compile(r'\s*\.file\s+(\d+)\s+"(?:.*/)?(kernel/[^"]+)".*')
-_LOC = re.compile(
-    r"\s*\.loc\s+(\d+) (\d+) (\d+)"
-    r"(?:, function_name [^,]+, inlined_at (\d+) (\d+) (\d+))?"
-)
-
-Place = tuple[str, str, str]
-
-
-def normalised(ptx: str) -> str:
-    """Return PTX whose lines name ``kernel/`` files, and the statement of a role.
-
-    Of an inlined call the innermost statement outside the wrappers stays: what the
-    emulator calls the source of an event. Debug strings go.
-    """
-    names = {m[1]: m[2] for line in ptx.splitlines() if (m := _FILE.fullmatch(line))}
-    above: dict[Place, Place | None] = {}
-    lines: list[str] = []
-    for line in ptx.splitlines():
-        if line.lstrip().startswith(".section"):
-            break
-        if found := _FILE.fullmatch(line):
-            line = f'\t.file\t{found[1]} "{found[2]}"'
-        elif found := _LOC.match(line):
-            place: Place = (found[1], found[2], found[3])
-            above[place] = (found[4], found[5], found[6]) if found[4] else None
-            line = f"\t.loc\t{' '.join(_statement(place, above, names))}"
-        lines.append(line)
-    return "\n".join(lines).rstrip() + "\n"
-
-
-@cache
-def _is_wrapper(file: str) -> bool:
-    """Whether not `file` but the statement that calls it is an event's source.
-
-    Of the kernel's own files those are the twins of modules that say so.
-    """
-    if not file.startswith("kernel/gemm/"):
-        return file.startswith("kernel/")
-    path = PurePosixPath(file).with_suffix("").relative_to("kernel")
-    return is_caller_meant(vars(import_module(f"fp4ref.{'.'.join(path.parts)}")))
-
-
-def _statement(
-    place: Place, above: dict[Place, Place | None], names: dict[str, str]
-) -> Place:
-    """Go up from a wrapper to the statement that called it."""
-    while _is_wrapper(names.get(place[0], "")):
-        caller = above.get(place)
-        if caller is None:
-            break
-        place = caller
-    return place
 
 
 __all__ = [

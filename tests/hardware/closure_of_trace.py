@@ -45,13 +45,15 @@ class Graph:
     """What leads to what."""
 
     into: list[list[int]] = field(default_factory=list)
+    of_tmem: set[tuple[int, int]] = field(default_factory=set)
+    """Edges that order accesses of TMEM and of nothing else."""
 
     def node(self, *before: int) -> int:
         self.into.append(list(before))
         return len(self.into) - 1
 
-    def leads(self, source: int, target: int) -> bool:
-        """Search backwards from the target."""
+    def leads(self, source: int, target: int, tmem: bool = False) -> bool:
+        """Search backwards from the target, for an access of TMEM or of memory."""
         seen, stack = set(), [target]
         while stack:
             node = stack.pop()
@@ -59,7 +61,8 @@ class Graph:
                 return True
             if node not in seen and node >= source:
                 seen.add(node)
-                stack.extend(self.into[node])
+                before = self.into[node]
+                stack += [n for n in before if tmem or (n, node) not in self.of_tmem]
         return False
 
 
@@ -198,7 +201,9 @@ class Closure:
         if "before" in e.operation:
             self.move(thread, G, self.at(thread, T))
         else:
-            self.move(thread, T, self.at(thread, G))
+            known = self.at(thread, G)
+            self.move(thread, T, known)
+            self.graph.of_tmem.add((known, self.at(thread, T)))
 
     # -- mbarriers and named barriers -----------------------------------------------
 
@@ -331,7 +336,8 @@ class Closure:
     # -- the question -------------------------------------------------------------
 
     def ordered(self, first: Touch, second: Touch) -> bool:
-        return any(self.graph.leads(first.out, ask) for ask in second.asks)
+        tmem = first.space.startswith("tmem")
+        return any(self.graph.leads(first.out, ask, tmem) for ask in second.asks)
 
     def races(self) -> set[tuple[int, int]]:
         """Return every pair that nothing orders, by step.

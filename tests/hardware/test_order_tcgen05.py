@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from mma_tiles import MBAR, SF_AT, SF_WORD, SFA, easy_mma, easy_scales, put_memory
-from order_cases import SECOND, ZEROS, both, every, failures, found, ready
+from order_cases import SECOND, WORD, ZEROS, both, every, failures, found, ready
 
 from fp4ref.errors import RegistersNotReady
 from fp4ref.hardware import mbarrier, named_barrier, smem, tcgen05, tmem
@@ -213,6 +213,37 @@ def test_a_thread_sync_needs_a_tcgen05_fence_at_both_ends(schedule, ordering, le
     if left_out and ordering == "shipped":
         assert on.order.findings.verdict == "clean"
         assert sum(on.order.findings.allowed.values()) >= 1
+
+
+@every
+@both
+@pytest.mark.parametrize("meets", [True, False])
+def test_a_commit_carries_no_ordinary_read(schedule, ordering, meets):
+    """A tcgen05.fence after the read puts only accesses of TMEM before the copy."""
+
+    def first(warp):
+        yield from ready(warp, 1)
+        yield from tmem.alloc(warp, SECOND, 512)
+        smem.st(warp, WORD, ZEROS)
+        smem.ld(warp, WORD, 4)
+        tcgen05.fence_after_thread_sync(warp)
+        tcgen05.cp(warp, SFA, SF_WORD | SF_AT >> 4)
+        tcgen05.commit(warp, MBAR)
+        if meets:
+            yield from named_barrier.sync(warp, 1, 64)
+        yield from mbarrier.try_wait(warp, MBAR, 0)
+        tmem.dealloc(warp, 0, 512)
+
+    def second(warp):
+        yield from ready(warp)
+        if meets:
+            yield from named_barrier.sync(warp, 1, 64)
+        yield from mbarrier.try_wait(warp, MBAR, 0)
+        smem.st(warp, WORD, ZEROS)
+
+    options = {"schedule": schedule, "ordering": ordering, "setup": put_memory}
+    expected = set() if meets else {Failure.SYNC}
+    assert failures(first, second, **options) == expected
 
 
 @both

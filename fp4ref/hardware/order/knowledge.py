@@ -75,6 +75,7 @@ class Ids:
     def __init__(self) -> None:
         self.next = 0
         self.of_space: dict[str, int] = {}
+        self.of_tmem = 0
         self._single = 0
         self._singles_left = 0
 
@@ -94,8 +95,7 @@ class Ids:
         if width == 1:
             return self.single(space)
         base = self._new()
-        mask = (1 << width) - 1
-        self.of_space[space] = self.of_space.get(space, 0) | mask << base
+        self._add(space, (1 << width) - 1 << base)
         return base
 
     def single(self, space: str) -> int:
@@ -105,12 +105,18 @@ class Ids:
         base = self._single
         self._single += 1
         self._singles_left -= 1
-        self.of_space[space] = self.of_space.get(space, 0) | 1 << base
+        self._add(space, 1 << base)
         return base
 
     def also_of(self, base: int, space: str) -> None:
         """Count one id to another memory too: an operation of two CTAs."""
-        self.of_space[space] = self.of_space.get(space, 0) | 1 << base
+        self._add(space, 1 << base)
+
+    def _add(self, space: str, bits: int) -> None:
+        """Note what ids are accesses of."""
+        self.of_space[space] = self.of_space.get(space, 0) | bits
+        if space.startswith("tmem"):
+            self.of_tmem |= bits
 
     def of(self, spaces: tuple[str, ...] | None) -> int:
         """Return the ids of accesses of some memories; None is all of them."""
@@ -305,7 +311,10 @@ class Actor:
         self.open.clear()
 
     def fence_tensor(self, mask: int, before: bool) -> None:
-        """``tcgen05.fence``: before a thread sync, or after one."""
+        """``tcgen05.fence``: before a thread sync, or after one.
+
+        It orders tcgen05 operations only; a later commit carries no ``ld.shared``.
+        """
         if self.width == 1:
             self.fold()
         groups = []
@@ -313,7 +322,8 @@ class Actor:
             if taken and before:
                 known = known._replace(generic=known.generic | known.tensor)
             elif taken:
-                known = known._replace(tensor=known.tensor | known.generic)
+                mine = known.generic & self.ids.of_tmem
+                known = known._replace(tensor=known.tensor | mine)
             groups.append((lanes, known))
         self.groups = groups
         self._merge()

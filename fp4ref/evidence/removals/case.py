@@ -1,0 +1,89 @@
+"""case: the products whose kernels lose an operation.
+
+Small, and yet each ring goes round more than once: more k-tiles than mainloop stages,
+more tiles than accumulators and than answers of cluster launch control.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from types import MappingProxyType
+from typing import Any, Literal
+
+import ml_dtypes
+import numpy as np
+from numpy.typing import NDArray
+
+from fp4ref.evidence.faults.catch import operands
+from fp4ref.execution.runs import Run, run
+from fp4ref.gemm.config import GemmConfig
+from fp4ref.hardware.machine_state import Ordering
+
+Form = Literal["emulator", "ptx"]
+
+
+@dataclass(frozen=True)
+class Case:
+    """One configuration, and the product that it computes on one SM.
+
+    Attributes
+    ----------
+    shape
+        (M, N, K).
+    """
+
+    name: str
+    config: GemmConfig
+    shape: tuple[int, int, int]
+
+    def run(self, form: Form, ordering: Ordering = "ptx") -> Run:
+        """Run the product under ``eager``, traced, every access watched."""
+        m, n, _ = self.shape
+        a, b = operands(self.shape)
+        epilogue = self.config.epilogue
+        bias = np.linspace(1, 2, n, dtype=np.float32) if epilogue.bias else None
+        return run(
+            *(a, b, _c(m, n) if epilogue.c_format else None),
+            bias=bias,
+            config=self.config,
+            backend=form,
+            ordering=ordering,
+            sms=1,
+        )
+
+    def clean(self, form: Form, ordering: Ordering = "ptx") -> Run:
+        """Return the run of the whole kernel, which is made once."""
+        return _clean(self.name, form, ordering)
+
+
+@cache
+def _c(m: int, n: int) -> NDArray[Any]:
+    """C in bfloat16, no two rows alike."""
+    values = np.random.default_rng(2).uniform(-4, 4, (m, n))
+    return values.astype(ml_dtypes.bfloat16)
+
+
+@cache
+def _clean(name: str, form: Form, ordering: Ordering) -> Run:
+    return CASES[name].run(form, ordering)
+
+
+_FEW_STAGES: dict[str, Any] = {"tile_n": 64, "stages": 3}
+_WHOLE = GemmConfig.nvfp4(
+    c_format="bf16", beta=0.5, bias=True, d_format="nvfp4", **_FEW_STAGES
+)
+_STATIC = GemmConfig.nvfp4(scheduler="static", **_FEW_STAGES)
+CASES: Mapping[str, Case] = MappingProxyType(
+    {
+        case.name: case
+        for case in (
+            Case("C, bias, SFD", _WHOLE, (640, 64, 1024)),
+            Case("one k-tile", _WHOLE, (640, 64, 256)),
+            Case("static", _STATIC, (640, 64, 1280)),
+            Case("default", GemmConfig(), (640, 64, 1024)),
+        )
+    }
+)
+"""By name; the first in which an operation is, loses it first."""
