@@ -59,11 +59,11 @@ def fewest_threads() -> int:
 
 
 def takes_n_of_24() -> bool:
-    """Whether ``kind::f16`` of a pair with M = 128 takes N = 24."""
+    """Whether ``kind::f16`` of a CTA pair with M = 128 takes N = 24."""
     bf16 = ElementFormat.BF16
     word = UnscaledInstrDescriptor("f16", 128, _N, bf16, bf16).encode()
     try:
-        UnscaledInstrDescriptor.decode(word, "f16", cta_group=2)
+        UnscaledInstrDescriptor.decode(word, "f16", 2)
     except DescriptorFault:
         return False
     return True
