@@ -32,7 +32,7 @@ KINDS: Mapping[int, str] = MappingProxyType(
         24: "a role that returns early or never answers: deadlock of the rest",
         25: "lanes of one warp without order",
         26: "two names for one range of bytes",
-        27: "tensor copy: misaligned shared address",
+        27: "tensor copy: map without release or acquire, misaligned shared address",
         28: "flag words by the wrong kind of access",
         31: "right synchronisation, wrong data",
         32: "an address beyond the end of its memory",
