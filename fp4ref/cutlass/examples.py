@@ -128,6 +128,7 @@ EXAMPLES = {
         "75_blackwell_grouped_gemm/75_blackwell_grouped_gemm_block_scaled.cu",
         "Disposition: Passed",
         _grouped,
+        cluster=2,
         kernels=2,
         multiples=(1, 8, 32),
     ),
