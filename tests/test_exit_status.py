@@ -75,6 +75,8 @@ def test_every_option_of_walk_has_its_sentence(
         (["cutlass", "tutorial-01", "--m", "64"], "multiples of 128 x 256 x 64"),
         (["cutlass", "[/b]"], "no CUTLASS example '[/b]'; known: 72a"),
         (["cutlass", "72b", "--sms", "1000"], "160 or fewer"),
+        (["cutlass", "72a", "--sms", "4"], "its clusters need 8, one for each CTA"),
+        (["cutlass", "72a", "--n", "100"], "72a takes multiples of 1 x 8 x 32"),
         (["frames", "--code"], "--code: name the frame too"),
         (["frames", "--trace", "x"], "--trace: name the frame too"),
         (["frames", "6.6.9", "--json", "--code"], "give --json, or --trace"),

@@ -18,6 +18,30 @@ from fp4ref.errors import InputError
 from fp4ref.files.whole_file import write_text
 from fp4ref.viz import play
 
+Sms = Annotated[
+    int | None,
+    typer.Option(
+        help="SMs of the emulated GPU, 1 to 160; as many as a cluster has CTAs. "
+        "Default: 2, 8 for 72a and 72c, 16 for tutorials 03 to 05.",
+        show_default=False,
+    ),
+]
+Schedule = Annotated[
+    str | None,
+    typer.Option(
+        help="When asynchronous work lands: eager, late or a seed. Default: eager; "
+        "late for tutorials 02, 03 and 05, whose warps must keep pace.",
+        show_default=False,
+    ),
+]
+PlayerPage = Annotated[
+    Path | None,
+    typer.Option(
+        help="Leave a page here that steps through the run, without a server.",
+        show_default=False,
+    ),
+]
+
 
 def cutlass_command(
     name: Annotated[
@@ -26,35 +50,15 @@ def cutlass_command(
     m: Annotated[int, typer.Option(help="Rows of D.")] = 256,
     n: Annotated[int, typer.Option(help="Columns of D.")] = 512,
     k: Annotated[int, typer.Option(help="Depth.")] = 512,
-    sms: Annotated[
-        int | None,
-        typer.Option(
-            help="SMs of the emulated GPU, 1 to 160; as many as a cluster has CTAs. "
-            "Default: 2, 8 for 72a and 72c, 16 for tutorials 03 to 05.",
-            show_default=False,
-        ),
-    ] = None,
-    schedule: Annotated[
-        str | None,
-        typer.Option(
-            help="When asynchronous work lands: eager, late or a seed. Default: eager; "
-            "late for tutorials 02, 03 and 05, whose warps must keep pace.",
-            show_default=False,
-        ),
-    ] = None,
+    sms: Sms = None,
+    schedule: Schedule = None,
     ordering: Annotated[
         str, typer.Option(help="shipped, or ptx: only what the PTX text promises.")
     ] = "shipped",
     trace: Annotated[
         Path | None, typer.Option(help="Leave the trace here.", show_default=False)
     ] = None,
-    player: Annotated[
-        Path | None,
-        typer.Option(
-            help="Leave a page here that steps through the run, without a server.",
-            show_default=False,
-        ),
-    ] = None,
+    player: PlayerPage = None,
     force: Force = False,
     as_json: Json = False,
 ) -> None:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
+from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from fp4ref.commands import app
 from fp4ref.cutlass.execute import CutlassRun, execute_example
 from fp4ref.cutlass.toolchain import Toolchain
 from fp4ref.errors import InputError
+from fp4ref.evidence.hardware_events import hardware_events
 
 STAGE_NBYTES = 77_824
 """Of both CTAs: A and B 32,768 each, SFA 4,096, and SFB 4,096 for each of the two."""
@@ -81,6 +85,35 @@ def test_one_request_answers_eight_ctas(traced: CutlassRun):
     machine = traced.result.machine
     assert machine.stats["clc.canceled"] == 1
     assert machine.stats["cta"] == 8
+
+
+def test_keys_carry_the_receiving_cta(traced: CutlassRun):
+    assert traced.trace is not None
+    counts: dict[str, Counter[int]] = {}
+    columns: dict[int, set[int]] = {}
+    for key in hardware_events(traced.trace):
+        counts.setdefault(key.tensor, Counter())[key.rank] += 1
+        if key.tensor == "SFB":
+            columns.setdefault(key.rank, set()).add(key.n)
+    # In each CTA, of 2 tiles with 2 k-tiles of 4 K-blocks: A by quarters, B by one box,
+    # SFA by 4 along K, SFB by 2 along N.
+    each = {"A": 16, "B": 4, "SFA": 16, "SFB": 8, "accumulator": 16}
+    each |= {"SFA in TMEM": 16, "SFB in TMEM": 32}
+    for tensor, count in each.items():
+        assert counts[tensor] == dict.fromkeys(range(8), count), tensor
+    # The scales of B are whole in both CTAs of a pair.
+    for rank in range(8):
+        assert columns[rank] == {rank // 2 * 256, rank // 2 * 256 + 128}
+
+
+def test_the_command_leaves_a_player_of_the_cluster(tools: Toolchain, tmp_path: Path):
+    page = tmp_path / "72a.html"
+    size = ["--m", "256", "--n", "1024", "--k", "256"]
+    result = CliRunner().invoke(app, ["cutlass", "72a", *size, "--player", str(page)])
+    assert result.exit_code == 0, result.output
+    assert "launched a grid of 2 x 4 x 1 CTAs in clusters of 2 x 4 x 1" in result.output
+    assert "passed its own check" in result.output
+    assert "CUTLASS 72a, 256 x 1024 x 256" in page.read_text()
 
 
 def test_a_machine_smaller_than_the_cluster_is_refused(tools: Toolchain):
