@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from fp4ref.errors import DeadlockRoot
 from fp4ref.hardware.mbarrier_unit import Credit, MbarrierState
 from fp4ref.hardware.mbarrier_wait import MbarrierWait
-from fp4ref.hardware.shortfall import Shortfall
+from fp4ref.hardware.shortfall import STAGE_LABEL, Shortfall
 from fp4ref.hardware.sm import Warp
 from fp4ref.trace import Recorder
 
