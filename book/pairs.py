@@ -39,8 +39,8 @@ def stage(rank: int) -> list[Held]:
     return [
         Held("A", f"rows {own}", a),
         Held("B", f"rows {_range(rank * half, half)}", b),
-        Held("SFA", f"scales of rows {own} of A", scales),
-        Held("SFB", f"scales of rows {_range(0, N)} of B", scales),
+        Held("SFA", f"of rows {own} of A", scales),
+        Held("SFB", f"of rows {_range(0, N)} of B", scales),
     ]
 
 
