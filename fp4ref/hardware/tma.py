@@ -78,8 +78,8 @@ def _check(warp: Warp, m: TensorMap, coords: Sequence[int], smem: int) -> None:
             remedy="give element offsets, not tile indices",
         )
     padded = m.data_type.is_padded
-    step = PADDED_ROW if padded else 8 * CHUNK // m.data_type.bits
-    if coords[0] % step:
+    bits, aligned = m.data_type.bits, 8 * CHUNK
+    if coords[0] % PADDED_ROW if padded else coords[0] * bits % aligned:
         raise TmaFault(
             f"coordinates {tuple(coords)}: the first is {m.data_type.bits}-bit element "
             f"{coords[0]}",
@@ -91,7 +91,8 @@ def _check(warp: Warp, m: TensorMap, coords: Sequence[int], smem: int) -> None:
             else f"a box row starts on a multiple of {CHUNK} bytes; an H200 ends "
             "anything else with an illegal instruction (measured with types of 8 bits "
             "and more, carried over to 4)",
-            remedy=f"step by multiples of {step} elements",
+            remedy="step by multiples of "
+            f"{PADDED_ROW if padded else aligned // bits} elements",
         )
     if smem % SMEM_ALIGNMENT:
         raise MisalignedAddress(
