@@ -197,8 +197,8 @@ def update(words: Sequence[str] = ()) -> bool:
     known = {row["kernel"]: row for row in before.get("kernels", [])}
     found = {"versions": versions(), "kernels": []}
     for kernel in kernels():
-        if not is_named(kernel.name, words) and kernel.name in known:
-            found["kernels"].append(known[kernel.name])
+        if not is_named(kernel.name, words):
+            found["kernels"] += [known[kernel.name]] if kernel.name in known else []
             continue
         print(f"{kernel.name}, order of accesses ...", flush=True)
         found["kernels"].append(record(kernel))
