@@ -73,7 +73,7 @@ def test_every_option_of_walk_has_its_sentence(
         (["cutlass", "72b", "--k", "9999999999"], "at most 2,147,483,647"),
         (["cutlass", "72b", "--n", "40"], "72b takes multiples of 1 x 32 x 32"),
         (["cutlass", "tutorial-01", "--m", "64"], "multiples of 128 x 256 x 64"),
-        (["cutlass", "[/b]"], "no CUTLASS example '[/b]'; known: 72a"),
+        (["cutlass", "[/b]"], "no CUTLASS example '[/b]'; known: 70-fp8"),
         (["cutlass", "72b", "--sms", "1000"], "160 or fewer"),
         (["cutlass", "72a", "--sms", "4"], "its clusters need 8, one for each CTA"),
         (["cutlass", "72a", "--n", "100"], "72a takes multiples of 1 x 8 x 32"),

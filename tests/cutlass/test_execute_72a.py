@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
+from raw_bits import assert_bits_equal
 from typer.testing import CliRunner
+from wide_operands import wide_pair
 
+from fp4ref import BlockScaled, GemmConfig, oracle
 from fp4ref.commands import app
 from fp4ref.cutlass.execute import CutlassRun, execute_example
 from fp4ref.cutlass.toolchain import Toolchain
@@ -30,6 +35,44 @@ def traced(tools: Toolchain) -> CutlassRun:
 def test_72a_passes_its_own_check(tools: Toolchain, schedule: str | int):
     found = execute_example("72a", 256, 1024, 256, schedule=schedule, trace=False)
     assert found.result.passed, found.result.problems
+
+
+def first_columns(operand: BlockScaled, k: int) -> BlockScaled:
+    scales = operand.scales[:, : k // operand.vec_size]
+    return replace(operand, codes=operand.codes[:, :k], scales=scales)
+
+
+def test_wide_inputs_give_the_bits_of_the_integer_model(tools: Toolchain):
+    """Every accumulator of both CTAs of a pair, after each MMA, and every D."""
+    m, n, k = 200, 520, 320
+    a, b = wide_pair(3, m, n, k)
+    found = execute_example("72a", m, n, k, operands=(a, b), schedule="late")
+    assert found.result.fault is None
+    want = oracle.expected(a, b, config=GemmConfig.nvfp4(d_format="bf16"))
+    assert_bits_equal(
+        found.allocation("D").view(np.uint16).reshape(m, n), want.d.view(np.uint16)
+    )
+    sums = {
+        depth: oracle.matmul(first_columns(a, depth), first_columns(b, depth))
+        for depth in range(64, k + 1, 64)
+    }
+    changed = {
+        key: event
+        for key, event in hardware_events(found.trace).items()
+        if key.tensor == "accumulator"
+    }
+    # Four pairs side by side in N, two CTAs with 128 rows each, two k-tiles of 256.
+    assert Counter((key.rank, key.m, key.n) for key in changed) == {
+        (2 * pair + half, 128 * half, 256 * pair): 8
+        for pair in range(4)
+        for half in range(2)
+    }
+    for key, event in changed.items():
+        depth = min(key.k + 64 * (key.block + 1), k)
+        expected = sums[depth][key.m : key.m + 128, key.n : key.n + 256]
+        rows, columns = expected.shape
+        words = event.data.view(np.uint32).reshape(128, 256)
+        assert_bits_equal(words[:rows, :columns], expected.view(np.uint32))
 
 
 def events(run: CutlassRun, operation: str):
