@@ -15,11 +15,11 @@ from fp4ref.cutlass.examples import check_multiples, check_sizes
 from fp4ref.cutlass.execute import CutlassRun, execute_example
 from fp4ref.errors import InputError
 
+NAMES = "70-fp8, 72a, 72b, 72c, 75, 81, 81-groupwise, tutorial-01 to -05."
+
 
 def cutlass_command(
-    name: Annotated[
-        str, typer.Argument(help="72a, 72b, 72c, 75, 81, tutorial-01 to -05.")
-    ],
+    name: Annotated[str, typer.Argument(help=NAMES)],
     m: Annotated[int, typer.Option(help="Rows of D.")] = 256,
     n: Annotated[int, typer.Option(help="Columns of D.")] = 512,
     k: Annotated[int, typer.Option(help="Depth.")] = 512,
@@ -27,7 +27,7 @@ def cutlass_command(
         int | None,
         typer.Option(
             help="SMs of the emulated GPU, 1 to 160; as many as a cluster has CTAs. "
-            "Default: 2, 8 for 72a and 72c, 16 for tutorials 03 to 05.",
+            "Default: 2, 4 for 70-fp8, 8 for 72a and 72c, 16 for tutorials 03 to 05.",
             show_default=False,
         ),
     ] = None,

@@ -49,7 +49,7 @@ class Op(IntEnum):
     COPY = 6
     """Device to device: to, from, length."""
     FILL = 7
-    """Address, byte, length."""
+    """Address, value, its bytes, how many of it."""
     LAUNCH = 8
     """Kernel id, grid, block, cluster, preferred cluster (zeros for none), whether
     it may be non-portable, shared memory, parameter bytes without gaps.
@@ -210,8 +210,9 @@ class Runtime:
                 gmem = self.machine.gmem
                 gmem.poke(to, gmem.contents(source, nbytes))
             case Op.FILL:
-                address, byte, nbytes = _u64(body, 3)
-                self.machine.gmem.poke(address, np.full(nbytes, byte, np.uint8))
+                address, value, width, count = _u64(body, 4)
+                one = np.frombuffer(value.to_bytes(width, "little"), np.uint8)
+                self.machine.gmem.poke(address, np.tile(one, count))
             case Op.LAUNCH:
                 return Status.SUCCESS, self._launch(body)
             case Op.ENCODE_TILED:

@@ -44,6 +44,9 @@ NVCC_FLAGS = (
     # The host's own reference GEMM is most of a run without it.
     "-Xcompiler=-O2",
 )
+DRIVER = "libcuda.so.1"
+"""Name under which programs look for the driver's library."""
+
 STAND_IN_FLAGS = ("-std=gnu11", "-O2", "-Wall", "-shared", "-fPIC")
 _ERROR_LINES = 20
 
@@ -173,10 +176,13 @@ def build(
     includes = ("include", "tools/util/include", "examples/common")
 
     def make(folder: Path) -> None:
-        # ld looks for libcudart.so; the package has only the name with a version.
+        # ld looks for libcudart.so; the package has only the name with a version. No
+        # package has the driver's library: the stand-in's serves.
         work = folder / "work"
         work.mkdir()
-        (work / "libcudart.so").symlink_to(tools.cudart)
+        driver = build_stand_in(tools).with_name("libcuda.so")
+        libraries = f'INPUT("{tools.cudart}" AS_NEEDED("{driver}"))'
+        (work / "libcudart.so").write_text(libraries)
         say = progress or (lambda line: None)
         say(f"nvcc {tools.release}: compiling {source.name}, a minute or two")
         start = time.monotonic()
@@ -210,29 +216,44 @@ def build_stand_in(tools: Toolchain) -> Path:
     name = tools.cudart.name
 
     def make(folder: Path) -> None:
-        versions = folder / "versions.map"
         for file, text in texts.items():
             (folder / file).write_text(text)
         # Programs ask for versioned symbols, with the library's name as the version.
-        versions.write_text(f"{name} {{ global: cuda*; __cuda*; local: *; }};\n")
-        _compile(
-            "the stand-in runtime",
-            [
-                *(str(tools.host_compiler), *STAND_IN_FLAGS, f"-I{tools.include}"),
-                *(f"-Wl,-soname,{name}", f"-Wl,--version-script,{versions}"),
-                *("-o", str(folder / name)),
-                *chain.from_iterable(
-                    # For g++ a language holds for one file.
-                    ("-x", "c", str(folder / file))
-                    for file in texts
-                    if file.endswith(".c")
-                ),
-            ],
-        )
+        runtime = f"{name} {{ global: cu[A-Z]*; cuda*; __cuda*; local: *; }};\n"
+        _link_stand_in(tools, folder, name, name, runtime)
+        # The driver's library is linked from a second copy, and is the same file when
+        # a program runs: one state behind both names.
+        driver = "{ global: cu[A-Z]*; local: *; };\n"
+        _link_stand_in(tools, folder, "libcuda.so", DRIVER, driver)
+        (folder / DRIVER).symlink_to(name)
 
     parts = [part.encode() for item in texts.items() for part in item]
     parts += [f.encode() for f in STAND_IN_FLAGS]
     return cached("cutlass", "cudart", [*parts, *_versions(tools)], make) / name
+
+
+def _link_stand_in(
+    tools: Toolchain, folder: Path, file: str, soname: str, exports: str
+) -> None:
+    """Make one library of the stand-in's sources in `folder`.
+
+    Parameters
+    ----------
+    exports
+        Text of the linker's version script.
+    """
+    versions = folder / f"{file}.map"
+    versions.write_text(exports)
+    _compile(
+        "the stand-in runtime",
+        [
+            *(str(tools.host_compiler), *STAND_IN_FLAGS, f"-I{tools.include}"),
+            *(f"-Wl,-soname,{soname}", f"-Wl,--version-script,{versions}"),
+            *("-o", str(folder / file)),
+            # For g++ a language holds for one file.
+            *chain.from_iterable(("-x", "c", str(c)) for c in folder.glob("*.c")),
+        ],
+    )
 
 
 def _versions(tools: Toolchain) -> list[bytes]:

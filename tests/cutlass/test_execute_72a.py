@@ -8,6 +8,7 @@ import pytest
 
 from fp4ref.cutlass.execute import CutlassRun, execute_example
 from fp4ref.cutlass.toolchain import Toolchain
+from fp4ref.errors import InputError
 
 STAGE_NBYTES = 77_824
 """Of both CTAs: A and B 32,768 each, SFA 4,096, and SFB 4,096 for each of the two."""
@@ -83,6 +84,5 @@ def test_one_request_answers_eight_ctas(traced: CutlassRun):
 
 
 def test_a_machine_smaller_than_the_cluster_is_refused(tools: Toolchain):
-    found = execute_example("72a", 256, 1024, 256, sms=4, trace=False)
-    assert not found.result.passed
-    assert "one SM for each of its 8 CTAs" in found.result.problems[0]
+    with pytest.raises(InputError, match="72a on 4 SMs; its clusters need 8"):
+        execute_example("72a", 256, 1024, 256, sms=4, trace=False)

@@ -51,6 +51,9 @@ extern cudaError_t sticky_error;
 /* Keep an error for cudaGetLastError, and return it. */
 cudaError_t done(cudaError_t status);
 
+/* The driver API's name of an error. */
+CUresult driver_result(cudaError_t status);
+
 /* Say why, and end the program. */
 void end_program(const char *why);
 

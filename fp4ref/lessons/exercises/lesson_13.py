@@ -19,7 +19,7 @@ import numpy as np
 
 import fp4ref
 from fp4ref.cache import cache_folder
-from fp4ref.cutlass.examples import find_example
+from fp4ref.cutlass.example_table import find_example
 from fp4ref.cutlass.execute import CutlassRun, execute_example
 from fp4ref.cutlass.toolchain import find_toolchain
 from fp4ref.errors import HardwareFault, InputError
