@@ -1,9 +1,10 @@
 """floating: float32 arithmetic.
 
-Results are rounded to nearest even, or to zero by ``.rz``; a NaN result is 0x7fffffff; ``.ftz`` flushes
-subnormal inputs and results to signed zero. A result counts as subnormal if it is below
-2^-126 when rounded to 24 bits with an unbounded exponent (measured on an H100): 2^-126
-less a quarter of the unit 2^-149 is still 2^-126, anything less is zero.
+Results are rounded to nearest even, or to zero by ``.rz``; a NaN result is 0x7fffffff;
+``.ftz`` flushes subnormal inputs and results to signed zero. A result counts as
+subnormal if it is below 2^-126 when rounded to 24 bits with an unbounded exponent
+(measured on an H100): 2^-126 less a quarter of the unit 2^-149 is still 2^-126,
+anything less is zero.
 Source: PTX, Floating-point instructions.
 """
 
