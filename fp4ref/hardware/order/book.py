@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
+from operator import or_
 from types import MappingProxyType
 from typing import Any, Literal, Protocol
 
@@ -71,7 +73,7 @@ class Book:
     ordering
         ``"ptx"`` or ``"shipped"``.
     clock
-        Tells where the machine is.
+        Where the machine is.
     """
 
     def __init__(self, ordering: Literal["ptx", "shipped"], clock: Clock) -> None:
@@ -380,9 +382,7 @@ class Book:
 
 _SHIPPED = {
     Failure.BRIDGE,
-    Failure.TENSOR_AFTER,
-    Failure.TENSOR_BEFORE,
-    Failure.PEER,
+    *(Failure.TENSOR_AFTER, Failure.TENSOR_BEFORE, Failure.PEER),
     Failure.EXIT,
 }
 """What compiled, working kernels leave out."""
@@ -390,10 +390,7 @@ _SHIPPED = {
 
 def _joined(lanes: Sequence[int]) -> int:
     """Join sets of lanes, given as bits."""
-    mask = 0
-    for each in lanes:
-        mask |= each
-    return mask
+    return reduce(or_, lanes, 0)
 
 
 def _runs(addresses: NDArray[np.int64], scale: int) -> tuple[tuple[int, int], ...]:
