@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from fp4ref.cutlass.cudart import MULTIPROCESSORS
 from fp4ref.errors import InputError
 
 Arguments = Callable[[int, int, int], list[str]]
@@ -19,6 +20,19 @@ def _grouped(m: int, n: int, k: int) -> list[str]:
     # Two products, so that each SM changes its tensor maps. The grid has as many CTAs
     # as the card has SMs, and all but the first few would find no work.
     return [*_options(m, n, k), "--groups=2", "--max_sm_count=4"]
+
+
+def _preferred_cluster(m: int, n: int, k: int) -> list[str]:
+    return [*_options(m, n, k), "--preferred_cluster_m=2", "--preferred_cluster_n=2"]
+
+
+def _split_k(m: int, n: int, k: int) -> list[str]:
+    # Two clusters share each tile; the second adds its half to what the first stored.
+    return [
+        *_options(m, n, k),
+        *("--decomposition=SplitK", "--splits=2", "--reduction=Deterministic"),
+        *("--preferred_cluster_m=2", "--preferred_cluster_n=1"),
+    ]
 
 
 def _positions(m: int, n: int, k: int) -> list[str]:
@@ -46,6 +60,11 @@ class Example:
     multiples
         Of what M, N and K must be multiples: 16 bytes of a row for the examples, whole
         tiles for the tutorials. Each refuses others with a number, or fails.
+    headers
+        Packages of headers that it needs besides the toolchain.
+    multiprocessors
+        How many SMs it is told of. Kernels that fill a tensor have as many CTAs, and
+        each of their threads first looks for its place in the random numbers.
     """
 
     title: str
@@ -57,8 +76,11 @@ class Example:
     cluster: int = 1
     kernels: int = 1
     multiples: tuple[int, int, int] = (1, 1, 1)
+    headers: tuple[str, ...] = ()
+    multiprocessors: int = MULTIPROCESSORS
 
 
+_RANDOM_NUMBERS = ("nvidia-curand",)
 _TUTORIALS = "cute/tutorial/blackwell"
 _TUTORIAL_TILE = (128, 256, 64)
 _CLUSTER_TILE = (512, 1024, 64)
@@ -105,6 +127,30 @@ EXAMPLES = {
         {0: "A", 1: "B", 2: "C", 3: "D", 5: "SFA", 6: "SFB"},
         cluster=8,
         multiples=(1, 8, 128),
+    ),
+    "73": Example(
+        "FP16 x FP16, MMAs of CTA pairs, preferred clusters of 2 x 2 and others of "
+        "2 x 1; filled and checked on the device",
+        "73_blackwell_gemm_preferred_cluster/blackwell_gemm_preferred_cluster.cu",
+        "Disposition: Passed",
+        _preferred_cluster,
+        {0: "A", 1: "B", 2: "C", 3: "D", 4: "reference D"},
+        cluster=4,
+        multiples=(4, 1, 8),
+        headers=_RANDOM_NUMBERS,
+        multiprocessors=2,
+    ),
+    "74": Example(
+        "FP16 x FP16, MMAs of CTA pairs, split-K of 2 with a fixed order of sums; "
+        "filled and checked on the device",
+        "74_blackwell_gemm_streamk/blackwell_gemm_streamk.cu",
+        "Disposition: Passed",
+        _split_k,
+        {0: "A", 1: "B", 2: "C", 3: "D", 4: "reference D"},
+        cluster=2,
+        multiples=(4, 1, 8),
+        headers=_RANDOM_NUMBERS,
+        multiprocessors=2,
     ),
     "75": Example(
         "grouped NVFP4 x NVFP4, output FP16, tensor maps changed by the kernel; one "

@@ -116,7 +116,7 @@ def build_example(name: str, progress: Progress | None = None) -> Build:
     source = tools.cutlass / "examples" / example.source
     if not source.is_file():
         raise InputError(f"{tools.versions[0]} has no examples/{example.source}")
-    return build(tools, source, progress=progress)
+    return build(tools, source, progress=progress, headers=example.headers)
 
 
 @dataclass(frozen=True)
@@ -153,6 +153,7 @@ class ReadyExample:
             launch,
             on_copy,
             example.allocations,
+            example.multiprocessors,
         )
         library = build_stand_in(find_toolchain())
         ended = run_program(

@@ -34,6 +34,11 @@ PACKAGES = (
     "nvidia-cuda-runtime",  # headers, and a libcudart to link against
 )
 
+HEADERS = {
+    "nvidia-curand": "include/curand_kernel.h",  # random numbers, made on the device
+}
+"""Packages of headers that some programs need, each with one of its files."""
+
 NVCC_FLAGS = (
     "-std=c++17",
     # PTX only: no ptxas, because nothing here runs machine code.
@@ -98,10 +103,10 @@ class Build:
     ptx: Path
 
 
-def missing_packages() -> list[str]:
-    """Return the packages of ``fp4ref[cutlass]`` that are not installed."""
+def missing_packages(packages: Sequence[str] = PACKAGES) -> list[str]:
+    """Return the packages, all of ``fp4ref[cutlass]``, that are not installed."""
     missing = []
-    for package in PACKAGES:
+    for package in packages:
         try:
             metadata.distribution(package)
         except metadata.PackageNotFoundError:
@@ -148,6 +153,14 @@ def find_toolchain() -> Toolchain:
     )
 
 
+def require_headers(packages: Sequence[str]) -> None:
+    """Raise `InputError` if one of the packages of `HEADERS` is not installed."""
+    if missing := missing_packages(packages):
+        raise InputError(
+            f"building this program needs {', '.join(missing)}; run: {INSTALL}"
+        )
+
+
 def _installed(package: str, part: str) -> Path:
     """Return the installed file of `package` whose path has `part` at its end.
 
@@ -165,14 +178,22 @@ def build(
     source: Path,
     flags: Sequence[str] = (),
     progress: Progress | None = None,
+    headers: Sequence[str] = (),
 ) -> Build:
     """Compile a CUDA program, or find it in the cache.
+
+    Parameters
+    ----------
+    headers
+        Packages that it needs of `HEADERS`.
 
     Raises
     ------
     InputError
-        The compiler refused it; the message has the end of what it said.
+        A package is missing, or the compiler refused the program; the message has the
+        end of what it said.
     """
+    require_headers(headers)
     includes = ("include", "tools/util/include", "examples/common")
 
     def make(folder: Path) -> None:
@@ -192,6 +213,7 @@ def build(
                 *(str(tools.nvcc), f"-ccbin={tools.host_compiler}"),
                 *(*NVCC_FLAGS, *flags),
                 *(f"-I{tools.cutlass / name}" for name in includes),
+                *(f"-I{_installed(p, HEADERS[p]).parent}" for p in headers),
                 *("--keep", f"--keep-dir={work}", f"-L{work}"),
                 *("-o", str(folder / "program"), str(source)),
             ],
@@ -201,6 +223,7 @@ def build(
         say(f"nvcc {tools.release}: {time.monotonic() - start:.0f} s")
 
     parts = [source.read_bytes(), *(f.encode() for f in (*NVCC_FLAGS, *flags))]
+    parts += [f"{p} {metadata.version(p)}".encode() for p in headers]
     found = cached("cutlass", source.stem, [*parts, *_versions(tools)], make)
     return Build(found / "program", found / "kernels.ptx")
 

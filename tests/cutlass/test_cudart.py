@@ -180,7 +180,7 @@ def test_a_tensor_map_against_the_rules_is_an_invalid_value():
     assert runtime.fault is None
 
 
-@pytest.mark.parametrize("changes", [{"swizzle": 4}, {"data_type": 16}])
+@pytest.mark.parametrize("changes", [{"swizzle": 5}, {"data_type": 16}])
 def test_a_tensor_map_that_is_not_modelled_is_named(changes):
     runtime = make()
     status, _ = runtime.answer(Op.ENCODE_TILED, encode_args(**changes))

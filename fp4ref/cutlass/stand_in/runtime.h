@@ -57,6 +57,9 @@ CUresult driver_result(cudaError_t status);
 /* Say why, and end the program. */
 void end_program(const char *why);
 
+/* How many SMs the program is told of. */
+int multiprocessors(void);
+
 /* Send `parts`, wait, and put at most `room` bytes of the answer in `answer`. */
 cudaError_t request(enum op op, const struct iovec *parts, int num_parts, void *answer,
                     size_t room, size_t *received);

@@ -71,6 +71,13 @@ def _width(each: Instruction, form: Form, space: str) -> tuple[str, int, int]:
 
 @instruction(
     "ld",
+    # PTX states the order first; the compilers take it behind the space too.
+    form=f".(?P<space>global|{_SHARED}).(relaxed|acquire).{_SCOPE}{_VECTOR}",
+    operands=2,
+    taints=True,
+)
+@instruction(
+    "ld",
     form=f"{_LOAD_ORDER}(.(?P<space>global|{_SHARED}|local|param(::entry)?|const))?"
     f"{_LOAD_CACHE}{_VECTOR}",
     operands=2,

@@ -230,6 +230,11 @@ def _comparison(form: Form) -> Callable[[Lanes, Lanes], Lanes]:
     "(?P<ftz>.ftz)?.(?P<kind>f32)",
     operands=(3, 4),
 )
+@instruction(
+    "setp",
+    form=f".(?P<compare>(eq|ne|lt|le|gt|ge)u?|num|nan){_COMBINE}.(?P<kind>f16|f64)",
+    operands=(3, 4),
+)
 def set_predicate(context: LaunchContext, each: Instruction, form: Form) -> Action:
     """Build ``setp``: compare, combine with a third predicate, one or two results."""
     kind, combine = form["kind"], form["combine"]
