@@ -121,6 +121,7 @@ def test_an_outside_kernel_is_named_with_what_shows_the_fault():
     assert set(witnessed) - set(ours) == set(outside)
     kernels = {"tests/cutlass/test_execute.py": "CUTLASS 72b: ",
                "tests/cutlass/test_execute_72a.py": "CUTLASS 72a: ",
+               "tests/cutlass/test_execute_73.py": "CUTLASS 73: ",
                "tests/cutlass/test_mxf8f6f4.py": "CUTLASS 72c: ",
                CUTE_KERNEL: "CuTe kernel mma_shapes.cu: ",
                "tests/ptx/test_triton.py": "Triton's dot_scaled: "}  # fmt: skip

@@ -245,6 +245,11 @@ def set_predicate(context: LaunchContext, each: Instruction, form: Form) -> Acti
     compare = _comparison(form)
     a, b = (reader(context, o, kind, each) for o in each.operands[1:3])
     put, put_second = _pair(context, each)
+    if kind == "f16" and put_second is not None:
+        raise PtxError(
+            f"PTX line {each.line}: {each.opcode} with two results; ptxas takes one "
+            "for f16"
+        )
     if not combine and put_second is None:
         return lambda s: put(s, compare(a(s), b(s)))
     third = reader(context, each.operands[3], "pred", each) if combine else None
