@@ -149,7 +149,7 @@ def test_the_pipeline_is_of_one_thread(mma, wait, expected):
     [("ptx", "ld", "error"), ("shipped", "ld", "review"), ("shipped", "st", "error")],
 )
 def test_registers_are_no_completion(ordering, operation, severity):
-    """After a load the text has no order and shipped a review; after a store an error."""
+    """An unwaited load: an error by the text, a review in shipped; a store: error."""
 
     def steps(warp):
         easy_mma(warp)
