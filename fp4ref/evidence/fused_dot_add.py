@@ -55,13 +55,17 @@ def values(q: Operand) -> Values:
     return Values(value * scales, exponent + _exponent(scales))
 
 
-def fused_product(a: Operand, b: Operand, kind: MmaKind) -> NDArray[np.float32]:
-    """Return A @ B.T as the accumulators after the last instruction.
+def fused_product(
+    a: Operand, b: Operand, kind: MmaKind, c: NDArray[np.float32] | None = None
+) -> NDArray[np.float32]:
+    """Return A @ B.T + C as the accumulators after the last instruction.
 
     Parameters
     ----------
     a, b
         (M, K) and (N, K), or (L, M, K) and (L, N, K), with their formats' kind.
+    c
+        Enters the first instruction; None is +0.
 
     Returns
     -------
@@ -69,6 +73,8 @@ def fused_product(a: Operand, b: Operand, kind: MmaKind) -> NDArray[np.float32]:
     """
     x, y = values(a), values(b)
     d = np.zeros((*x.value.shape[:-1], y.value.shape[-2]), np.float32)
+    if c is not None:
+        d[...] = c
     for batch in np.ndindex(d.shape[:-2]):
         for k in range(0, x.value.shape[-1], kind.k):
             step = (*batch, slice(None), slice(k, k + kind.k))

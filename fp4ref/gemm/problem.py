@@ -23,6 +23,7 @@ from fp4ref.hardware.machine import Machine
 from fp4ref.layout import sf_nbytes
 from fp4ref.numerics import unpack_e2m1
 from fp4ref.numerics.elements import BLOCKS, element
+from fp4ref.numerics.kinds import kind_of
 from fp4ref.tensors.block_scaled import BlockScaled
 from fp4ref.tensors.unscaled import Operand
 from fp4ref.trace import Bytes, Dim3
@@ -227,14 +228,17 @@ class GemmProblem:
 
 def _sizes(a: Operand, b: Operand, plan: Plan) -> tuple[int, int, int, int]:
     """Return (L, M, N, K); raise `InputError` if the operands do not fit."""
-    asked = (("A", a, plan.a_format), ("B", b, plan.b_format))
-    for name, q, wanted in asked:
+    asked = (
+        ("A", a, plan.a_format, "operand_format"),
+        ("B", b, plan.b_format, "b_format"),
+    )
+    for name, q, wanted, field in asked:
         if q.format != wanted:
-            field = "b_format" if plan.a_format != plan.b_format else "operand_format"
-            field = "operand_format" if name == "A" else field
+            remedy = f"Make {name} anew in {wanted}"
+            if name == "A" or kind_of(plan.a_format, q.format):
+                remedy = f"Set {field}={q.format!r}, or make {name} anew"
             raise InputError(
-                f"{name} is {q.format}; this kernel takes {wanted}. Set "
-                f"{field}={q.format!r}, or make {name} anew"
+                f"{name} is {q.format}; this kernel takes {wanted}. {remedy}"
             )
         if q.codes.ndim not in (2, 3):
             raise InputError(

@@ -104,11 +104,11 @@ class FamilyCase(Case):
 
     def operands(self, seed: int) -> Operands:
         config = asked(self.config)[0]
-        shape = (self.m, self.n, self.k, self.batches)
-        wide = wide_operands_of(seed, shape, config, self.scale_format)
         planned = plan(config)
         if planned.a_format == "nvfp4":
-            return wide
+            shape = (self.m, self.n, self.k, self.batches)
+            return wide_operands_of(seed, shape, config, self.scale_format)
+        wide = wide_operands_of(seed, (self.m, self.n, 64, self.batches), config)
         lead = () if self.batches is None else (self.batches,)
         sides = ((self.m, planned.a_format), (self.n, planned.b_format))
         a, b = (

@@ -26,7 +26,7 @@ from fp4ref.numerics.kinds import MmaKind, kind_of
 _BUILDER = "CUTLASS sm100_blockscaled_umma_builder.inl"
 _KINDS = "PTX: tcgen05.mma kinds and shapes"
 _SCALES = "PTX: tcgen05.mma block scaling; CUTLASS sm100_blockscaled_layout.hpp"
-_TENSOR_MAP = "CUDA driver API: cuTensorMapEncodeTiled"
+_TENSOR_MAP = "PTX: tensor map element types, .b4x16_p64 and .b6x16_p32"
 
 _ONE_SCALE = "one byte for each of {{p.{}}} rows and {{p.sf_vec_size}} of {{p.tile_k}} "
 _ONE_SCALE += "elements"
