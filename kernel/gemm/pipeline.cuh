@@ -62,7 +62,9 @@ struct Producer {
     }
 
     // try_acquire: ask once, for the next acquire. Frame 5.3.
-    __device__ __forceinline__ void peek() { token = mbarrier_test_wait<IN_CLUSTER>(barrier(), state.phase); }
+    __device__ __forceinline__ void peek() {
+        token = mbarrier_test_wait<IN_CLUSTER>(barrier(), state.phase);
+    }
 
     __device__ __forceinline__ Stage acquire() {
         if (!token) mbarrier_try_wait<IN_CLUSTER>(barrier(), state.phase);
@@ -94,7 +96,9 @@ struct Consumer {
     }
 
     // try_wait: ask once, for the next wait. Frame 5.3.
-    __device__ __forceinline__ void peek() { token = mbarrier_test_wait<IN_CLUSTER>(barrier(), state.phase); }
+    __device__ __forceinline__ void peek() {
+        token = mbarrier_test_wait<IN_CLUSTER>(barrier(), state.phase);
+    }
 
     __device__ __forceinline__ Stage wait() {
         if (!token) mbarrier_try_wait<IN_CLUSTER>(barrier(), state.phase);
@@ -106,5 +110,9 @@ struct Consumer {
 };
 
 // Commit or release by one arrival of each thread.
-__device__ __forceinline__ void arrive_on_full(Stage stage) { mbarrier_arrive<IN_CLUSTER>(stage.full); }
-__device__ __forceinline__ void arrive_on_empty(Stage stage) { mbarrier_arrive<IN_CLUSTER>(stage.empty); }
+__device__ __forceinline__ void arrive_on_full(Stage stage) {
+    mbarrier_arrive<IN_CLUSTER>(stage.full);
+}
+__device__ __forceinline__ void arrive_on_empty(Stage stage) {
+    mbarrier_arrive<IN_CLUSTER>(stage.empty);
+}
