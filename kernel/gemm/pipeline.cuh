@@ -4,7 +4,6 @@
 // stage is committed or released differs between rings, so the role says it: arrive, expect_tx
 // or tcgen05.commit on stage.full or stage.empty.
 #pragma once
-#include "../hardware/cluster.cuh"
 #include "../hardware/mbarrier.cuh"
 
 // Barriers of one pipeline: STAGES full ones from `full`, as many empty ones from `empty`.
@@ -21,13 +20,6 @@ struct Ring {
         for (u32 i = 0; i < STAGES; ++i) mbarrier_init(empty + MBARRIER_NBYTES * i, empty_count);
     }
 };
-
-// The ring for a consumer that gives its stages back to the CTA of `rank`.
-template <u32 STAGES>
-__device__ __forceinline__ Ring<STAGES> released_in(u32 rank, Ring<STAGES> ring) {
-    if constexpr (IN_CLUSTER) ring.empty = cluster_mapa(ring.empty, rank);
-    return ring;
-}
 
 // Position in a ring. Frame 1.8.
 struct PipelineState {

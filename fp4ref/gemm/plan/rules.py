@@ -206,7 +206,7 @@ def _portable(p: Plan) -> str | None:
     return f"cluster_m={m}, cluster_n={n}: a cluster has at most {_PORTABLE} CTAs"
 
 
-_PARTS = ("cluster_m", "cluster_n", "operand_format")
+_PARTS = ("cluster_m", "cluster_n", "tile_k", "operand_format")
 
 
 @rule("every CTA sends whole scale atoms", "CUTLASS tma_partition", *_PARTS)
@@ -242,8 +242,10 @@ _COLUMNS = (
     "operand_format",
     "tile_m",
     "tile_n",
+    "tile_k",
     "scale_buffers",
     "k_group",
+    "cta_group",
 )
 
 
