@@ -39,7 +39,7 @@ class OneSm:
         k_block: int,
         accumulate: bool,
     ) -> None:
-        """Issue one MMA of K = 64. Frames 6.6.6 to 6.6.12.
+        """Issue one MMA of K = 64. Frames 6.3 and 6.6.6 to 6.6.12.
 
         The kernel has the descriptors of every stage in constant memory; here they are
         built where they are used.
@@ -48,6 +48,7 @@ class OneSm:
         atom = k_block // plan.k_blocks_per_atom
         shift = sfb_column_shift(plan.tile_n, work.n)
         labels = ["6.6.6", "6.6.9", "6.6.10", *(["6.6.12"] * (k_block > 0))]
+        labels = [*(["6.3"] * (shift > 0)), *labels]
         with warp.frame(*labels):
             tcgen05.mma(
                 warp,
