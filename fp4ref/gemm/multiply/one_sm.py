@@ -39,15 +39,16 @@ class OneSm:
         k_block: int,
         accumulate: bool,
     ) -> None:
-        """Issue one MMA of 32 bytes along K. Frames 6.6.6 to 6.6.12.
+        """Issue one MMA of 32 bytes along K. Frames 6.3 and 6.6.6 to 6.6.12.
 
         The kernel has the descriptors of every stage in constant memory; here they are
         built where they are used.
         """
         warp, plan, address = self.warp, self.storage.plan, self.storage.address
         atom = k_block // max(plan.k_blocks_per_atom, 1)
-        shift = sfb_column_shift(plan.tile_n, work.n)
+        shift = sfb_column_shift(plan.tile_n, work.n) if plan.sf_atoms else 0
         labels = ["6.6.6", "6.6.9", "6.6.10", *(["6.6.12"] * (k_block > 0))]
+        labels = [*(["6.3"] * (shift > 0)), *labels]
         of_block = ScaleColumns(
             scales.sfa + atom * plan.sfa_columns,
             scales.sfb + atom * plan.sfb_columns + shift,

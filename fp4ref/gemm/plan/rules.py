@@ -254,12 +254,13 @@ def _accumulators(p: Plan) -> str | None:
 
 _COLUMNS = (
     "accumulator_stages",
-    "cta_group",
     *_FORMATS,
     "tile_m",
     "tile_n",
+    "tile_k",
     "scale_buffers",
     "k_group",
+    "cta_group",
 )
 
 
