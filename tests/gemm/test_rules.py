@@ -20,6 +20,8 @@ LEGAL = [
     GemmConfig.example_72b(beta=0.5),
     GemmConfig.nvfp4(**PAIR, cluster_n=2, k_group=2, operand_format="mxfp4"),
     GemmConfig.nvfp4(scheduler="static", tile_n=64, scale_buffers=1, bias=True),
+    GemmConfig.nvfp4(**PAIR, operand_format="mxfp8_e4m3", b_format="mxfp6_e2m3"),
+    GemmConfig.nvfp4(operand_format="bf16", tile_n=256, tile_k=64),
 ]
 
 
@@ -78,8 +80,9 @@ def test_a_rule_names_the_fields_that_it_reads(rule: Rule) -> None:
 VALUES: dict[str, tuple[Any, ...]] = {
     "tile_m": (64, 128, 256),
     "tile_n": (32, 64, 96, 128, 192, 256),
-    "tile_k": (128, 256),
-    "operand_format": ("nvfp4", "mxfp4", "int8"),
+    "tile_k": (None, 64, 128, 256),
+    "operand_format": ("nvfp4", "mxfp4", "mxfp8_e4m3", "bf16", "int8"),
+    "b_format": (None, "nvfp4", "mxfp6_e2m3", "bf16", "int8"),
     "stages": (None, 1, 2, 99),
     "accumulator_stages": (0, 1, 2, 4),
     "scale_buffers": (0, 1, 2),
