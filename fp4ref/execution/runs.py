@@ -272,9 +272,10 @@ def _typed(d: NDArray[Any], config: GemmConfig) -> NDArray[Any]:
 def _meta(problem: GemmProblem, backend: str) -> dict[str, Any]:
     """Say what ran, in JSON values."""
     params, planned = problem.params, problem.plan
+    batches, m, n = problem.shape
     return {
         "backend": backend,
-        "shape": {"m": params.m, "n": params.n, "k": params.k, "l": params.l},
+        "shape": {"m": m, "n": n, "k": params.k, "l": batches},
         "scale_format": params.scale_format.name,
         "alpha": params.alpha,
         "config": json_values(problem.config),

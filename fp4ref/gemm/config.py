@@ -47,9 +47,14 @@ class Operands:
     operand_format
         ``"nvfp4"``, a scale for 16 elements of type UE4M3 or UE8M0 as the operands have
         it, or ``"mxfp4"``, a UE8M0 scale for 32.
+    swap_ab
+        Whether the kernel takes B for A and A for B: its tile, its cluster and its
+        tile order are then those of ``B @ A.T``, the transpose of D, and a small M
+        fills the N side of the MMA. D, SFD, C and bias are asked for as without.
     """
 
     operand_format: Literal["nvfp4", "mxfp4"] = "nvfp4"
+    swap_ab: bool = False
 
 
 @dataclass(frozen=True)
@@ -137,6 +142,13 @@ class Epilogue:
         ``"relu"``, ``"gelu"``, ``"silu"`` or None.
     c_stages, d_stages
         Subtiles of C and of D in shared memory.
+    store
+        How C and D lie in memory: ``"plain"`` has rows of N elements, ``"transposed"``
+        rows of M elements.
+    element_wise
+        Where the formula is computed: ``"registers"``, as the accumulator comes from
+        TMEM, or ``"smem"``, where the accumulator is written first. A tile that is not
+        stored as it was multiplied (`store` and `swap_ab`) is transposed there.
     """
 
     d_format: Format = "f32"
@@ -148,6 +160,8 @@ class Epilogue:
     activation: str | None = None
     c_stages: int = 2
     d_stages: int = 2
+    store: Literal["plain", "transposed"] = "plain"
+    element_wise: Literal["registers", "smem"] = "registers"
 
 
 @dataclass(frozen=True)

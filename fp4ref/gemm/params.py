@@ -49,6 +49,8 @@ class GemmParams:
         Sizes and batch count.
     tile_k
         K of a stage; compiled in, in CUDA.
+    transposes
+        Whether D is stored across its accumulators' rows; compiled in too.
     sfd, bias
         Global addresses of plain pointers; 0 when unused.
     alpha
@@ -60,6 +62,7 @@ class GemmParams:
     k: int
     l: int  # noqa: E741  the batch mode's name in CUTLASS
     tile_k: int
+    transposes: bool
     scale_format: ScaleFormat
     alpha: float
     a: TensorMap
@@ -78,9 +81,19 @@ class GemmParams:
         return -(-self.k // self.tile_k)
 
     @property
+    def d_rows(self) -> int:
+        """Rows of C and D in memory."""
+        return self.n if self.transposes else self.m
+
+    @property
+    def d_columns(self) -> int:
+        """Columns of C and D in memory: elements that lie side by side."""
+        return self.m if self.transposes else self.n
+
+    @property
     def sfd_columns(self) -> int:
         """Scales of one row of D."""
-        return -(-self.n // NVFP4_VEC_SIZE)
+        return -(-self.d_columns // NVFP4_VEC_SIZE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,9 @@ from typing import Protocol
 
 from fp4ref.gemm.epilogue.block_scales import BlockScaleFactorRowStore
 from fp4ref.gemm.epilogue.convert import Convert
-from fp4ref.gemm.epilogue.epilogue_state import Output
+from fp4ref.gemm.epilogue.epilogue_state import ElementWise, Output
+from fp4ref.gemm.epilogue.in_registers import InRegisters
+from fp4ref.gemm.epilogue.in_smem import InSmem
 from fp4ref.gemm.fusion.node import Node
 from fp4ref.gemm.load.load_order import LoadOrder, NoLoadOrder
 from fp4ref.gemm.load.multicast_loader import MulticastLoader
@@ -115,6 +117,7 @@ class Parts:
     multiplier: Callable[[Warp, SharedStorage, int], Multiplier]
     fusion: Node
     output: Output
+    element_wise: type[ElementWise]
 
 
 def parts(plan: Plan) -> Parts:
@@ -138,4 +141,5 @@ def parts(plan: Plan) -> Parts:
         multiplier=TwoSm if pair else OneSm,
         fusion=plan.fusion,
         output=output,
+        element_wise=InSmem if plan.in_smem else InRegisters,
     )

@@ -41,7 +41,8 @@ class GemmOutput:
     Attributes
     ----------
     d
-        (L, M, N): float32, float16, uint16 bit patterns of bf16, or uint8 E2M1 codes.
+        (L, M, N), however it lies in memory: float32, float16, uint16 bit patterns of
+        bf16, or uint8 E2M1 codes.
     sfd
         (L, padded bytes) in the 128x4 layout; None unless D is NVFP4.
     written
@@ -87,11 +88,14 @@ class GemmProblem:
         self.machine, self.config, self.plan = machine, config, plan(config)
         batches, m, n, k = _sizes(a, b, self.plan.sf_vec_size)
         self.shape = (batches, m, n)
-        d_pitch = pitch_elements(n, self.plan.d_type)
-        self._d_nbytes = batches * m * d_pitch * self.plan.d_type.bits // 8
+        _, rows, columns = self.stored_shape
+        d_pitch = pitch_elements(columns, self.plan.d_type)
+        self._d_nbytes = batches * rows * d_pitch * self.plan.d_type.bits // 8
         self._sfd_nbytes = 0
         if block := BLOCKS.get(config.epilogue.d_format):
             self._sfd_nbytes = batches * sf_nbytes(m, -(-n // block.vec_size))
+        if config.operands.swap_ab:
+            a, b, m, n = b, a, n, m
         self.params = gemm_params(
             self.plan,
             (batches, m, n, k),
@@ -99,6 +103,13 @@ class GemmProblem:
             a.scale_format,
             _alpha(a, b, alpha),
         )
+
+    @property
+    def stored_shape(self) -> tuple[int, int, int]:
+        """(L, rows, columns) of C and D in memory."""
+        batches, m, n = self.shape
+        plain = self.config.epilogue.store == "plain"
+        return (batches, m, n) if plain else (batches, n, m)
 
     def _upload(
         self,
@@ -197,12 +208,12 @@ class GemmProblem:
     def output(self) -> GemmOutput:
         """Copy D and SFD back."""
         gmem, config = self.machine.gmem, self.config
-        batches, m, n = self.shape
+        batches, rows, columns = self.stored_shape
         d_address, sfd_address = self.params.d.address, self.params.sfd
         start = d_address - gmem.base
         raw = gmem.contents(d_address, self._d_nbytes)
         written = gmem.written[start : start + self._d_nbytes]
-        shape = (batches, m, -1)
+        shape = (batches, rows, -1)
         d: NDArray[Any]
         stored = element(config.epilogue.d_format)
         if stored.bits == 4:
@@ -211,7 +222,9 @@ class GemmProblem:
         else:
             d = raw.view(stored.host_dtype).reshape(shape)
             mask = written[:: d.itemsize].reshape(shape)
-        mask = mask[..., :n]
+        d, mask = d[..., :columns], mask[..., :columns]
+        if config.epilogue.store == "transposed":
+            d, mask = d.swapaxes(1, 2), mask.swapaxes(1, 2)
         sfd = None
         if sfd_address:
             sfd = gmem.contents(sfd_address, self._sfd_nbytes)
@@ -219,7 +232,7 @@ class GemmProblem:
             known = gmem.written[sfd_start : sfd_start + self._sfd_nbytes]
             sfd = np.where(known, sfd, 0).astype(np.uint8).reshape(batches, -1)
         zero = d.dtype.type(0)
-        return GemmOutput(np.where(mask, d[..., :n], zero), sfd, mask)
+        return GemmOutput(np.where(mask, d, zero), sfd, mask)
 
 
 def _sizes(a: BlockScaled, b: BlockScaled, vec_size: int) -> tuple[int, int, int, int]:
@@ -282,7 +295,9 @@ def _padded_c(
     """Return C with a padded row pitch; zeros when the kernel never reads it."""
     config, (batches, m, n) = plan.config, shape
     dtype = element(config.epilogue.c_format or "f32").host_dtype
-    padded = np.zeros((batches, m, pitch_elements(n, plan.c_type)), dtype)
+    plain = config.epilogue.store == "plain"
+    rows, columns = (m, n) if plain else (n, m)
+    padded = np.zeros((batches, rows, pitch_elements(columns, plan.c_type)), dtype)
     if c is None:
         if plan.loads_c:
             raise InputError(
@@ -294,7 +309,7 @@ def _padded_c(
             f"c is {c.dtype} {c.shape}; give {dtype} {(m, n)} (c_format "
             f"{config.epilogue.c_format!r}; bf16 as its uint16 bits)"
         )
-    padded[..., :n] = c
+    padded[..., :columns] = c if plain else c.swapaxes(-1, -2)
     return padded
 
 

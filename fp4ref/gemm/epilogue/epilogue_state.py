@@ -15,6 +15,15 @@ from fp4ref.hardware.sm import Warp
 from fp4ref.trace import Bytes
 
 
+class ElementWise(Protocol):
+    """Where the formula is computed."""
+
+    @staticmethod
+    def place(e: Epilogue, acc: F32) -> F32:
+        """Take 32 rows of an accumulator's subtile, give 32 rows of D's."""
+        ...
+
+
 class Output(Protocol):
     """One form of D; its ``repr`` is the C++ type."""
 
@@ -40,6 +49,7 @@ class Epilogue:
     c: Consumer
     fusion: Node
     output: Output
+    element_wise: type[ElementWise]
     d_stage: int = 0
 
     @property
@@ -62,13 +72,23 @@ class Epilogue:
         first = self.storage.address("c_subtile", stage)
         return first + self.lane * self.storage.plan.c_row_nbytes
 
-    def rows(self, work: WorkTile) -> range:
+    def is_inside(self, work: WorkTile) -> bool:
+        """Whether the tile is one of the problem, and not of a padded cluster."""
+        plan, params = self.storage.plan, self.params
+        return work.m * plan.tile_m < params.m and work.n * plan.tile_n < params.n
+
+    def rows(self, work: WorkTile, subtile: int) -> range:
         """Rows of D that this warp finishes; the last ones may lie outside."""
-        first = work.m * self.storage.plan.tile_m + self.lane
+        plan = self.storage.plan
+        first = work.m * plan.tile_m + self.lane
+        if plan.transposes:
+            first = work.n * plan.tile_n + subtile * plan.subtile_n
         return range(first, first + WARP_THREADS)
 
     def columns(self, work: WorkTile, subtile: int) -> range:
         """Columns of D in a subtile; the last ones may lie outside."""
         plan = self.storage.plan
         first = work.n * plan.tile_n + subtile * plan.subtile_n
+        if plan.transposes:
+            first = work.m * plan.tile_m + self.lane
         return range(first, first + plan.subtile_n)

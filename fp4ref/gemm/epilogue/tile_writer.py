@@ -43,6 +43,9 @@ def _store(
     smem.fence_proxy_async(warp)
     yield from named_barrier.sync(warp, barrier, EPILOGUE_THREADS)
     if e.issues_stores:
-        coords = subtile_coords(work, subtile, plan)
-        tma.store(warp, e.params.d, coords, buffer)
+        if e.is_inside(work):
+            for box in range(plan.subtile_boxes):
+                coords = subtile_coords(work, subtile, plan, box)
+                source = buffer + box * plan.subtile_box_rows * plan.d_row_nbytes
+                tma.store(warp, e.params.d, coords, source)
         tma.commit_group(warp)

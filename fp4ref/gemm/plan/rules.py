@@ -21,6 +21,7 @@ from fp4ref.gemm.plan.values import Plan
 from fp4ref.hardware.shared_memory import NBYTES as SMEM_NBYTES
 from fp4ref.hardware.tmem import COLUMNS
 from fp4ref.numerics import ScaleFormat
+from fp4ref.numerics.elements import BLOCKS
 
 Check = Callable[[Plan], str | None]
 
@@ -50,6 +51,9 @@ RULES: list[Rule] = []
 """In the order in which they are asked."""
 
 THIS_KERNEL = "what this kernel is written for"
+_ROW_STORE = "CUTLASS Sm100BlockScaleFactorRowStore"
+_TRANSPOSE = "PTX: tcgen05.ld, 32x32b"
+_TRANSPOSES = ("store", "swap_ab")
 ROWS_OF_A_CTA = 128
 """As many as TMEM has lanes."""
 
@@ -135,6 +139,9 @@ _one_of("cta_group", 1, 2)
 _one_of("cluster_m", 1, 2, 4)
 _one_of("cluster_n", 1, 2, 4)
 _one_of("bias", False, True)
+_one_of("swap_ab", False, True)
+_one_of("store", "plain", "transposed", gap="gemm-output")
+_one_of("element_wise", "registers", "smem")
 for _field in ("c_stages", "d_stages", "accumulator_stages", "clc_stages"):
     _count(_field)
 for _field in ("norm_constant", "beta"):
@@ -168,6 +175,28 @@ def _beta(p: Plan) -> str | None:
     if beta == 0 or p.config.asked("c_format") is not None:
         return None
     return f"beta={beta} without C; set c_format, or leave beta at 0"
+
+
+@rule("scales of D lie along its rows", _ROW_STORE, "store", "d_format")
+def _sfd_rows(p: Plan) -> str | None:
+    config = p.config.epilogue
+    if config.store == "plain" or config.d_format not in BLOCKS:
+        return None
+    return (
+        f"store={config.store} with d_format={config.d_format}: a scale is for "
+        f"{p.sfd_vec_size} elements of a row of N. Use store=plain"
+    )
+
+
+@rule("a transposed tile goes through memory", _TRANSPOSE, *_TRANSPOSES, "element_wise")
+def _transposes(p: Plan) -> str | None:
+    if not p.transposes or p.config.epilogue.element_wise == "smem":
+        return None
+    return (
+        f"store={p.config.epilogue.store} with swap_ab={p.config.operands.swap_ab}: "
+        "the tile is stored across its accumulator's rows, which a thread of the "
+        "epilogue has whole. Use element_wise=smem"
+    )
 
 
 _PAIR = "PTX: tcgen05.mma shapes"
@@ -268,7 +297,10 @@ _TILE = (
     "cluster_m",
     "cluster_n",
 )
-_EPILOGUE = ("c_stages", "d_stages", "c_format", "d_format", "k_group", *_TILE)
+_EPILOGUE = (
+    *("c_stages", "d_stages", "c_format", "d_format", "element_wise", "k_group"),
+    *_TILE,
+)
 _BUDGET = "CUTLASS sm100_pipeline_carveout.inl"
 
 
