@@ -60,6 +60,7 @@ def _asked(p: Plan) -> Iterator[str]:
     raster_along_m = str(config.tiles.raster == "m").lower()
     yield _constant("bool", "RASTER_ALONG_M", raster_along_m)
     yield _number("RASTER_SWIZZLE", config.tiles.raster_swizzle)
+    yield _constant("bool", "TRANSPOSES", str(p.transposes).lower())
     yield _number("MMA_M", config.tile.m)
     for name in ("c_stages", "d_stages", "clc_stages", "accumulator_stages"):
         yield _number(name.upper(), config.asked(name))
@@ -69,6 +70,7 @@ def _asked(p: Plan) -> Iterator[str]:
 
 _NUMBERS = (
     *("tile_m", "tile_n", "tile_k", "k_blocks", "subtile_n", "subtiles"),
+    *("subtile_boxes", "subtile_box_rows"),
     *("b_rows", "a_parts", "b_parts", "sfb_parts"),
     *("sf_vec_size", "sfd_vec_size", "sf_atoms", "k_blocks_per_atom", "sfb_blocks"),
     *("mainloop_stages", "k_group", "a_nbytes", "b_nbytes", "sfa_nbytes", "sfb_nbytes"),

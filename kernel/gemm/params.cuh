@@ -38,9 +38,15 @@ struct GemmParams : ParameterBlock {
     // Mainloop iterations of a tile. Frame 2.3.
     __device__ __forceinline__ u32 k_tiles() const { return (k + TILE_K - 1) / TILE_K; }
 
+    // Rows of C and D in memory.
+    __device__ __forceinline__ u32 d_rows() const { return TRANSPOSES ? n : m; }
+
+    // Columns of C and D in memory: elements that lie side by side.
+    __device__ __forceinline__ u32 d_columns() const { return TRANSPOSES ? m : n; }
+
     // Scales of one row of D.
     __device__ __forceinline__ u32 sfd_columns() const {
-        return (n + SFD_VEC_SIZE - 1) / SFD_VEC_SIZE;
+        return (d_columns() + SFD_VEC_SIZE - 1) / SFD_VEC_SIZE;
     }
 
     __device__ __forceinline__ TileGrid grid() const {

@@ -31,6 +31,9 @@ FIELDS: dict[str, tuple[Any, ...]] = {
     "activation": (None, "relu", "gelu"),
     "bias": (False, True),
     "d_stages": (1, 2),
+    "swap_ab": (False, True),
+    "store": ("plain", "transposed"),
+    "element_wise": ("registers", "smem"),
     "batches": (None, 2),
 }
 """What is varied. `clusters_m` are CTAs or pairs along M; one C stage is enough."""

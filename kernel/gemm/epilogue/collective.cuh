@@ -22,9 +22,9 @@ __device__ __forceinline__ void load_accumulator(const Epilogue& e, Stage accumu
 __device__ __forceinline__ void fuse(const Epilogue& e, const Fusion& fusion, WorkTile work,
                                      u32 subtile, Subtile& z) {
     const GemmParams& params = e.storage.params;
-    const u32 first = work.n * TILE_N + subtile * SUBTILE_N;
-    const u32 columns = params.n > first ? params.n - first : 0;
-    const u32 inside = work.m * TILE_M + e.row < params.m ? columns : 0;
+    const u32 first = e.d_column(work, subtile);
+    const u32 columns = params.d_columns() > first ? params.d_columns() - first : 0;
+    const u32 inside = e.d_row(work, subtile) < params.d_rows() ? columns : 0;
 #pragma unroll
     for (u32 j = 0; j < SUBTILE_N; ++j) {
         const float x = fusion.visit({params, z[j], j});
@@ -44,6 +44,7 @@ __device__ __forceinline__ void finish_tile(Epilogue& e, WorkTile work) {
             tcgen05_fence_before_thread_sync();
             arrive_on_empty(accumulator);
         }
+        ElementWise::place(e, z);
         Fusion fusion;
         fusion.previsit(e, work, subtile);
         fuse(e, fusion, work, subtile, z);

@@ -11,6 +11,24 @@ struct Epilogue {
     u32 row;             // this thread's row of the tile
     bool issues_stores;  // whether this is the warp that talks to TMA
     u32 d_stage = 0;
+
+    // Whether the tile is one of the problem, and not of a padded cluster.
+    __device__ __forceinline__ bool is_inside(WorkTile work) const {
+        const GemmParams& params = storage.params;
+        return !IN_CLUSTER || (work.m * TILE_M < params.m && work.n * TILE_N < params.n);
+    }
+
+    // This thread's row of D; it may lie outside.
+    __device__ __forceinline__ u32 d_row(WorkTile work, u32 subtile) const {
+        if constexpr (TRANSPOSES) return work.n * TILE_N + subtile * SUBTILE_N + row - lane;
+        return work.m * TILE_M + row;
+    }
+
+    // The first of its columns.
+    __device__ __forceinline__ u32 d_column(WorkTile work, u32 subtile) const {
+        if constexpr (TRANSPOSES) return work.m * TILE_M + lane;
+        return work.n * TILE_N + subtile * SUBTILE_N;
+    }
 };
 
 using Subtile = float[SUBTILE_N];  // one row of it
