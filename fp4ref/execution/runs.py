@@ -130,7 +130,7 @@ def run(
     ----------
     a, b
         NVFP4 operands (M, K) and (N, K), or with a leading batch dimension. M and N are
-        any positive size; K is a multiple of 32.
+        any positive size; K is a multiple of 16, or of 32 in a cluster.
     c
         (M, N) or (L, M, N) in `c_format` (bf16 as ml_dtypes or uint16 bits).
     bias
@@ -194,7 +194,8 @@ def run(
     stats, advisories = dict(machine.stats), dict(machine.advisories)
     watched = BACKENDS[backend].recorded and machine.order.watches
     findings = machine.order.findings if watched else None
-    return Run(d, sfd, written, found, stats, config, meta, advisories, findings)
+    ran = problem.config
+    return Run(d, sfd, written, found, stats, ran, meta, advisories, findings)
 
 
 def _launch(

@@ -72,12 +72,16 @@ class Mainloop:
         is what CUTLASS does and needs ``ordering="shipped"``.
     k_group
         k-tiles of a stage, which share its two barriers: 1, 2 or 4.
+    loader
+        What copies A and B: ``"tma"``, or ``"cp_async"``, which takes operands whose
+        rows TMA cannot address. A launch with such operands chooses it by itself.
     """
 
     stages: int | None = None
     accumulator_stages: int = 2
     scale_buffers: int = 2
     k_group: int = 1
+    loader: Literal["tma", "cp_async"] = "tma"
 
 
 @dataclass(frozen=True)

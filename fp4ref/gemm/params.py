@@ -51,8 +51,12 @@ class GemmParams:
         K of a stage; compiled in, in CUDA.
     transposes
         Whether D is stored across its accumulators' rows; compiled in too.
+    a, b
+        None where `a_address` and `b_address` are used, because TMA takes no such rows.
     sfd, bias
         Global addresses of plain pointers; 0 when unused.
+    a_address, b_address
+        Of A and B, rows of K elements without padding.
     alpha
         As float32, applied to the accumulator.
     """
@@ -65,14 +69,16 @@ class GemmParams:
     transposes: bool
     scale_format: ScaleFormat
     alpha: float
-    a: TensorMap
-    b: TensorMap
+    a: TensorMap | None
+    b: TensorMap | None
     sfa: TensorMap
     sfb: TensorMap
     c: TensorMap | None
     d: TensorMap
     sfd: int
     bias: int
+    a_address: int
+    b_address: int
     grid: TileGrid
 
     @property
@@ -138,5 +144,7 @@ FIELDS: tuple[Field, ...] = (
         "of A and B: 0 UE4M3, 1 UE8M0",
         lambda params: params.scale_format is ScaleFormat.UE8M0,
     ),
+    Field("a_address", Kind.ADDRESS, "global address of A: rows of K / 2 bytes"),
+    Field("b_address", Kind.ADDRESS, "global address of B: likewise"),
 )
 """Every field in the order of the block, each aligned to its size."""

@@ -44,6 +44,8 @@ def gemm_params(
     batches, m, n, k = shape
     config = plan.config
     has_c = config.epilogue.c_format is not None
+    box_a = plan.tile_k, plan.tile_m // plan.a_parts
+    box_b = plan.tile_k, plan.b_rows // plan.b_parts
     stored = (n, m) if plan.transposes else (m, n)
     return GemmParams(
         m=m,
@@ -54,18 +56,16 @@ def gemm_params(
         transposes=plan.transposes,
         scale_format=scale_format,
         alpha=alpha,
-        a=operand_map(
-            at["A"], m, k, batches, (plan.tile_k, plan.tile_m // plan.a_parts)
-        ),
-        b=operand_map(
-            at["B"], n, k, batches, (plan.tile_k, plan.b_rows // plan.b_parts)
-        ),
+        a=None if plan.by_cp_async else operand_map(at["A"], m, k, batches, box_a),
+        b=None if plan.by_cp_async else operand_map(at["B"], n, k, batches, box_b),
         sfa=scale_map(at["SFA"], m, k, batches, plan, plan.sf_rows_a, plan.a_parts),
         sfb=scale_map(at["SFB"], n, k, batches, plan, plan.sf_rows_b, plan.sfb_parts),
         c=output_map(at["C"], *stored, batches, plan.c_type, plan) if has_c else None,
         d=output_map(at["D"], *stored, batches, plan.d_type, plan),
         sfd=at.get("SFD", 0),
         bias=at.get("bias", 0),
+        a_address=at["A"],
+        b_address=at["B"],
         grid=TileGrid.of(m, n, batches, config),
     )
 

@@ -16,9 +16,11 @@ from fp4ref.gemm.epilogue.epilogue_state import ElementWise, Output
 from fp4ref.gemm.epilogue.in_registers import InRegisters
 from fp4ref.gemm.epilogue.in_smem import InSmem
 from fp4ref.gemm.fusion.node import Node
+from fp4ref.gemm.load.cp_async_loader import CpAsyncLoader
 from fp4ref.gemm.load.load_order import LoadOrder, NoLoadOrder
 from fp4ref.gemm.load.multicast_loader import MulticastLoader
 from fp4ref.gemm.load.tma_loader import TmaLoader
+from fp4ref.gemm.multiply.after_cp_async import AfterCpAsync
 from fp4ref.gemm.multiply.allocator import Allocator, Allocator1Sm
 from fp4ref.gemm.multiply.allocator_2sm import Allocator2Sm
 from fp4ref.gemm.multiply.one_sm import OneSm
@@ -128,17 +130,23 @@ def parts(plan: Plan) -> Parts:
         output = BlockScaleFactorRowStore(
             config.epilogue.sfd_format, config.epilogue.norm_constant
         )
+    loader: type[Loader] = TmaLoader
+    multiplier: type[Multiplier] = OneSm
     pair, clustered = plan.cta_group > 1, plan.cluster_size > 1
+    if clustered:
+        loader, multiplier = MulticastLoader, TwoSm if pair else OneSm
+    elif plan.by_cp_async:
+        loader, multiplier = CpAsyncLoader, AfterCpAsync
     return Parts(
         tile_scheduler=ClcTileScheduler if asks_clc else StaticTileScheduler,
         clc_request=ClusterRequest if clustered else TileRequest,
         throttle=(FirstCtaThrottle if clustered else ClcThrottle)
         if asks_clc
         else NoThrottle,
-        loader=MulticastLoader if clustered else TmaLoader,
+        loader=loader,
         load_order_barrier=LoadOrder if plan.loads_c else NoLoadOrder,
         allocator=Allocator2Sm if pair else Allocator1Sm,
-        multiplier=TwoSm if pair else OneSm,
+        multiplier=multiplier,
         fusion=plan.fusion,
         output=output,
         element_wise=InSmem if plan.in_smem else InRegisters,

@@ -85,8 +85,9 @@ class GemmProblem:
         config: GemmConfig,
         alpha: float | None = None,
     ) -> None:
+        batches, m, n, k = _sizes(a, b, plan(config).sf_vec_size)
+        config = _with_loader(config, k)
         self.machine, self.config, self.plan = machine, config, plan(config)
-        batches, m, n, k = _sizes(a, b, self.plan.sf_vec_size)
         self.shape = (batches, m, n)
         _, rows, columns = self.stored_shape
         d_pitch = pitch_elements(columns, self.plan.d_type)
@@ -264,13 +265,28 @@ def _sizes(a: BlockScaled, b: BlockScaled, vec_size: int) -> tuple[int, int, int
             f"A is {a.codes.shape} and B is {b.codes.shape}; K and the batch dimension "
             "must agree (D = A @ B.T)"
         )
-    if k != padded_k(k):
-        raise InputError(
-            f"K = {k}: K must be a multiple of {K_MULTIPLE}, because TMA's row pitch "
-            f"of K / 2 bytes is a multiple of 16. Pad with code 0 and scale 0 to "
-            f"{padded_k(k)}; the result does not change"
-        )
     return (lead_a[0] if lead_a else 1), m, n, k
+
+
+def _with_loader(config: GemmConfig, k: int) -> GemmConfig:
+    """Return `config` with the loader that can read rows of `k` elements.
+
+    Raises
+    ------
+    InputError
+        TMA cannot, and the CTAs of a cluster load by nothing else.
+    """
+    if k == padded_k(k):
+        return config
+    asked = config.cluster
+    if (asked.cluster_m, asked.cluster_n) != (1, 1):
+        raise InputError(
+            f"K = {k}: in a cluster K must be a multiple of {K_MULTIPLE}, because "
+            "TMA's row pitch of K / 2 bytes is a multiple of 16. Pad with code 0 and "
+            f"scale 0 to {padded_k(k)}, which does not change the result, or use a "
+            "cluster of one CTA"
+        )
+    return config.replace(loader="cp_async")
 
 
 def _alpha(a: BlockScaled, b: BlockScaled, given: float | None) -> float:

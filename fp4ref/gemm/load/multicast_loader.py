@@ -71,6 +71,7 @@ class MulticastLoader:
         """Fetch the tensor maps ahead of their first use."""
         params = self.storage.params
         for tensor_map in (params.a, params.b, params.sfa, params.sfb):
+            assert tensor_map is not None, "TMA loads it"
             tma.prefetch_tensormap(self.warp, tensor_map)
 
     def load(self, stage: Stage, work: WorkTile, group: range) -> None:
@@ -83,6 +84,8 @@ class MulticastLoader:
         """Start the copies of one k-tile into buffer `i`."""
         storage, plan, cta = self.storage, self.storage.plan, self.storage.cta
         params = storage.params
+        assert params.a is not None, "TMA loads it"
+        assert params.b is not None, "TMA loads it"
         with self.warp.frame("5.4.4"):
             part = Part("a", a_coords(work, k_tile, plan), cta.nth_of_row, cta.row)
             self._send(params.a, part, i, full)

@@ -33,6 +33,7 @@ class TmaLoader:
         """Fetch the tensor maps ahead of their first use."""
         params = self.storage.params
         for tensor_map in (params.a, params.b, params.sfa, params.sfb):
+            assert tensor_map is not None, "TMA loads it"
             tma.prefetch_tensormap(self.warp, tensor_map)
 
     def load(self, stage: Stage, work: WorkTile, group: range) -> None:
@@ -44,6 +45,8 @@ class TmaLoader:
         """Start the copies of one k-tile into buffer `i`."""
         warp, storage, params = self.warp, self.storage, self.storage.params
         plan = storage.plan
+        assert params.a is not None, "TMA loads it"
+        assert params.b is not None, "TMA loads it"
         with warp.frame("5.4.4"):  # 128 x 256 elements
             at = a_coords(work, k_tile, plan)
             tma.load(warp, params.a, at, storage.address("a", i), stage.full)

@@ -138,6 +138,7 @@ _one_of("k_group", 1, 2, 4)
 _one_of("cta_group", 1, 2)
 _one_of("cluster_m", 1, 2, 4)
 _one_of("cluster_n", 1, 2, 4)
+_one_of("loader", "tma", "cp_async")
 _one_of("bias", False, True)
 _one_of("swap_ab", False, True)
 _one_of("store", "plain", "transposed", gap="gemm-output")
@@ -225,6 +226,7 @@ def _pair(p: Plan) -> str | None:
 
 
 _PORTABLE = 8
+_CLUSTER = ("cluster_m", "cluster_n")
 
 
 @rule("a cluster is portable", "CUDA guide: clusters", "cluster_m", "cluster_n")
@@ -233,6 +235,17 @@ def _portable(p: Plan) -> str | None:
         return None
     m, n, _ = p.cluster
     return f"cluster_m={m}, cluster_n={n}: a cluster has at most {_PORTABLE} CTAs"
+
+
+@rule("cp.async fills its own CTA", "PTX: cp.async, .shared::cta", "loader", *_CLUSTER)
+def _cp_async(p: Plan) -> str | None:
+    if p.config.mainloop.loader == "tma" or p.cluster_size == 1:
+        return None
+    m, n, _ = p.cluster
+    return (
+        f"loader=cp_async with cluster_m={m}, cluster_n={n}: cp.async writes to the "
+        "shared memory of its own CTA. Use a cluster of one CTA, or loader=tma"
+    )
 
 
 _PARTS = ("cluster_m", "cluster_n", "operand_format")

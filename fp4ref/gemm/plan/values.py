@@ -257,10 +257,21 @@ class Plan(EpilogueValues):
         """Bytes of a k-tile in the shared memory of a CTA."""
         return self.a_nbytes + self.b_nbytes + self.sfa_nbytes + self.sfb_nbytes
 
-    @deduced("{p.k_tile_nbytes:,} in each of {p.cta_group} CTAs", _BUILDER)
+    @deduced("asked: {c.loader} copies A and B; TMA copies the scales", _BUILDER)
+    def by_cp_async(self) -> bool:
+        """Whether the threads of the load warp copy A and B."""
+        return self.config.mainloop.loader == "cp_async"
+
+    @deduced("a k-tile without what {c.loader} copies by itself", _BUILDER)
+    def tma_nbytes(self) -> int:
+        """Bytes of a k-tile that TMA copies to a CTA."""
+        scales = self.sfa_nbytes + self.sfb_nbytes
+        return scales if self.by_cp_async else self.k_tile_nbytes
+
+    @deduced("{p.tma_nbytes:,} in each of {p.cta_group} CTAs", _BUILDER)
     def k_tile_tx_bytes(self) -> int:
         """Bytes that the loads of a k-tile credit to one full barrier."""
-        return self.cta_group * self.k_tile_nbytes
+        return self.cta_group * self.tma_nbytes
 
     @deduced("{p.k_tile_tx_bytes:,} for each of {p.k_group} k-tiles", _BUILDER)
     def stage_tx_bytes(self) -> int:
@@ -357,6 +368,7 @@ class Plan(EpilogueValues):
             clc_tx_bytes=RESPONSE_NBYTES,
             cta_group=self.cta_group,
             releases=self.a_parts + self.b_parts - 1,
+            copiers=WARP_THREADS if self.by_cp_async else 0,
         )
 
     @deduced("what lies behind the barriers: answers, TMEM pointer, tiles", _KERNEL)
