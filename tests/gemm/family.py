@@ -33,6 +33,7 @@ FIELDS: dict[str, tuple[Any, ...]] = {
     "d_stages": (1, 2),
     "swap_ab": (False, True),
     "store": ("plain", "transposed"),
+    "loader": ("tma", "cp_async"),
     "element_wise": ("registers", "smem"),
     "batches": (None, 2),
 }
