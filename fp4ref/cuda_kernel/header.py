@@ -70,7 +70,7 @@ def _asked(p: Plan) -> Iterator[str]:
 
 _NUMBERS = (
     *("tile_m", "tile_n", "tile_k", "k_blocks", "subtile_n", "subtiles"),
-    *("subtile_boxes", "subtile_box_rows"),
+    *("subtile_boxes", "subtile_box_rows", "tmem_load_lanes"),
     *("b_rows", "a_parts", "b_parts", "sfb_parts"),
     *("sf_vec_size", "sfd_vec_size", "sf_atoms", "k_blocks_per_atom", "sfb_blocks"),
     *("mainloop_stages", "k_group", "a_nbytes", "b_nbytes", "sfa_nbytes", "sfb_nbytes"),

@@ -153,6 +153,9 @@ class Epilogue:
         Where the formula is computed: ``"registers"``, as the accumulator comes from
         TMEM, or ``"smem"``, where the accumulator is written first. A tile that is not
         stored as it was multiplied (`store` and `swap_ab`) is transposed there.
+    tmem_load
+        Shape of ``tcgen05.ld``: with ``"32x32b"`` a thread has a row of the subtile,
+        with ``"16x256b"`` pairs of elements of four rows, as ``stmatrix`` stores them.
     """
 
     d_format: Format = "f32"
@@ -166,6 +169,7 @@ class Epilogue:
     d_stages: int = 2
     store: Literal["plain", "transposed"] = "plain"
     element_wise: Literal["registers", "smem"] = "registers"
+    tmem_load: Literal["32x32b", "16x256b"] = "32x32b"
 
 
 @dataclass(frozen=True)

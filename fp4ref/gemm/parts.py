@@ -15,6 +15,7 @@ from fp4ref.gemm.epilogue.convert import Convert
 from fp4ref.gemm.epilogue.epilogue_state import ElementWise, Output
 from fp4ref.gemm.epilogue.in_registers import InRegisters
 from fp4ref.gemm.epilogue.in_smem import InSmem
+from fp4ref.gemm.epilogue.stmatrix_writer import StmatrixWriter
 from fp4ref.gemm.fusion.node import Node
 from fp4ref.gemm.load.cp_async_loader import CpAsyncLoader
 from fp4ref.gemm.load.load_order import LoadOrder, NoLoadOrder
@@ -130,6 +131,8 @@ def parts(plan: Plan) -> Parts:
         output = BlockScaleFactorRowStore(
             config.epilogue.sfd_format, config.epilogue.norm_constant
         )
+    if config.epilogue.tmem_load == "16x256b":
+        output = StmatrixWriter(config.epilogue.d_format)
     loader: type[Loader] = TmaLoader
     multiplier: type[Multiplier] = OneSm
     pair, clustered = plan.cta_group > 1, plan.cluster_size > 1

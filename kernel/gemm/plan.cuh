@@ -39,6 +39,8 @@ constexpr u32 SUBTILES = 4;
 constexpr u32 SUBTILE_BOXES = 1;
 // all, or the 32 of a warp that transposes them.
 constexpr u32 SUBTILE_BOX_ROWS = 128;
+// asked: tcgen05.ld.32x32b.
+constexpr u32 TMEM_LOAD_LANES = 32;
 // 128 rows of B in 1 CTAs.
 constexpr u32 B_ROWS = 128;
 // the 1 CTAs of a row load one part each.

@@ -133,7 +133,7 @@ def test_a_copy_without_its_fence_is_a_race(
             """Order nothing."""
 
     monkeypatch.setattr(module, "smem", NoFence)
-    with pytest.raises(HardwareFault, match="fence.proxy.async"):
+    with pytest.raises(HardwareFault, match=r"fence\.proxy\.async"):
         fp4ref.run(a, b, config=GemmConfig.nvfp4(tile_n=64, stages=2))
 
 

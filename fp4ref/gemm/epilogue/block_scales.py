@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fp4ref.gemm.epilogue.epilogue_state import Epilogue
+from fp4ref.gemm.epilogue.epilogue_state import Epilogue, RowOutput
 from fp4ref.gemm.fusion.node import F32
 from fp4ref.gemm.partition import sfd_address
 from fp4ref.gemm.tile_grid import WorkTile
@@ -18,7 +18,7 @@ from fp4ref.trace import Bytes
 
 
 @dataclass(frozen=True, repr=False)
-class BlockScaleFactorRowStore:
+class BlockScaleFactorRowStore(RowOutput):
     """CUTLASS's ``Sm100BlockScaleFactorRowStore``."""
 
     scale_format: ScaleFormat

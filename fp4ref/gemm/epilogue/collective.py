@@ -12,6 +12,7 @@ from collections.abc import Generator
 import numpy as np
 
 from fp4ref.gemm.epilogue.epilogue_state import Epilogue
+from fp4ref.gemm.epilogue.fragment import load_fragment
 from fp4ref.gemm.epilogue.tile_writer import store_subtile
 from fp4ref.gemm.fusion.node import F32, Loaded, Visit
 from fp4ref.gemm.pipeline import Stage
@@ -47,9 +48,8 @@ def load_accumulator(
     plan = e.storage.plan
     column = plan.tmem.accumulators[accumulator.index] + subtile * plan.subtile_n
     address = e.taddr + tmem.address(e.lane, column)
-    registers = tmem.ld(e.warp, address, "32x32b", plan.subtile_n)
-    yield from tmem.wait_ld(e.warp)
-    return registers.words.view(np.float32)
+    acc: F32 = yield from load_fragment(e, address)
+    return acc
 
 
 def previsit(

@@ -5,13 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
+import numpy as np
+
 from fp4ref.gemm.fusion.node import F32, Node
 from fp4ref.gemm.params import GemmParams
 from fp4ref.gemm.pipeline import Consumer
 from fp4ref.gemm.plan.warps import EPILOGUE_WARPS, WARP_THREADS, WarpRole
 from fp4ref.gemm.shared_storage import SharedStorage
 from fp4ref.gemm.tile_grid import WorkTile
+from fp4ref.hardware import smem
 from fp4ref.hardware.sm import Warp
+from fp4ref.layout import swizzled_offsets
 from fp4ref.trace import Bytes
 
 
@@ -30,6 +34,20 @@ class Output(Protocol):
     def write(self, e: Epilogue, work: WorkTile, subtile: int, z: F32) -> Bytes:
         """Return the bytes of 32 rows, row by row."""
         ...
+
+    def put(self, e: Epilogue, address: int, rows: Bytes) -> None:
+        """Write them to shared memory, swizzled."""
+        ...
+
+
+class RowOutput:
+    """An output of which each thread writes its own row."""
+
+    def put(self, e: Epilogue, address: int, rows: Bytes) -> None:
+        """Write 32 rows to shared memory, swizzled."""
+        block = np.empty(rows.size, np.uint8)
+        block[swizzled_offsets(e.storage.plan.d_swizzle, *rows.shape)] = rows
+        smem.st(e.warp, address, block)
 
 
 @dataclass(slots=True)

@@ -61,6 +61,11 @@ class EpilogueValues:
         transposed = self.config.epilogue.store == "transposed"
         return transposed != self.config.operands.swap_ab
 
+    @deduced("asked: tcgen05.ld.{c.tmem_load}", "PTX: tcgen05.ld")
+    def tmem_load_lanes(self) -> int:
+        """TMEM lanes of one load of an epilogue warp, which has 32."""
+        return 16 if self.config.epilogue.tmem_load == "16x256b" else WARP_THREADS
+
     @deduced("asked: {c.element_wise}", _BUILDER)
     def in_smem(self) -> bool:
         """Whether the formula is computed on shared memory."""

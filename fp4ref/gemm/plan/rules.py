@@ -143,6 +143,7 @@ _one_of("bias", False, True)
 _one_of("swap_ab", False, True)
 _one_of("store", "plain", "transposed", gap="gemm-output")
 _one_of("element_wise", "registers", "smem")
+_one_of("tmem_load", "32x32b", "16x256b")
 for _field in ("c_stages", "d_stages", "accumulator_stages", "clc_stages"):
     _count(_field)
 for _field in ("norm_constant", "beta"):
@@ -198,6 +199,30 @@ def _transposes(p: Plan) -> str | None:
         "the tile is stored across its accumulator's rows, which a thread of the "
         "epilogue has whole. Use element_wise=smem"
     )
+
+
+_FRAGMENT = ("store", "swap_ab", "element_wise", "d_format", "beta", "c_format")
+
+
+@rule("stmatrix stores rows of 16-bit pairs", "PTX: stmatrix", "tmem_load", *_FRAGMENT)
+def _stmatrix(p: Plan) -> str | None:
+    if p.config.epilogue.tmem_load == "32x32b":
+        return None
+    wanted: dict[str, tuple[Any, ...]] = {
+        "d_format": ("bf16", "f16"),
+        "element_wise": ("registers",),
+        "store": ("plain",),
+        "swap_ab": (False,),
+        "beta": (0,),
+    }
+    for name, legal in wanted.items():
+        if p.config.asked(name) not in legal:
+            return (
+                f"tmem_load=16x256b with {name}={shown(p.config.asked(name))}: a "
+                "thread has 16-bit pairs of four rows for stmatrix. Use "
+                f"{name}={legal[0]}, or tmem_load=32x32b"
+            )
+    return None
 
 
 _PAIR = "PTX: tcgen05.mma shapes"

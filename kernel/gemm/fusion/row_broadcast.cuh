@@ -12,7 +12,8 @@ struct RowBroadcast {
         const u32 first = e.d_column(work, subtile);
 #pragma unroll
         for (u32 j = 0; j < SUBTILE_N; ++j)
-            bias[j] = gmem_ld(params.bias + first + j, first + j < params.d_columns());
+            bias[j] = gmem_ld(params.bias + first + e.column(j),
+                              first + e.column(j) < params.d_columns());
     }
 
     __device__ __forceinline__ float visit(const Visit& v) const { return bias[v.column]; }
