@@ -153,6 +153,10 @@ def test_each_file_is_in_the_kernel() -> None:
     configs = [
         *(GemmConfig(), GemmConfig.nvfp4(d_format="nvfp4", **many)),
         *(GemmConfig.nvfp4(activation=each) for each in activations()),
+        GemmConfig.nvfp4(store="transposed", element_wise="smem", bias=True),
+        GemmConfig.nvfp4(tmem_load="16x256b", d_format="bf16"),
+        GemmConfig.nvfp4(loader="cp_async"),
+        GemmConfig.nvfp4(cta_group=2, tile_m=256, cluster_m=2),
     ]
     taken = {file for config in configs for file in pieces(config)}
     assert taken == {f"kernel/{name(source)}{source.suffix}" for source in SOURCES}

@@ -34,6 +34,7 @@ FIELDS: dict[str, tuple[Any, ...]] = {
     "swap_ab": (False, True),
     "store": ("plain", "transposed"),
     "loader": ("tma", "cp_async"),
+    "tmem_load": ("32x32b", "16x256b"),
     "element_wise": ("registers", "smem"),
     "batches": (None, 2),
 }

@@ -45,6 +45,11 @@ CASES = [
         config={"swap_ab": True, "store": "transposed", "bias": True}
         | {"c_format": "f32", "beta": -1.5},
     ),
+    FamilyCase(
+        *(40, 70, 96),
+        schedule="seed",
+        config={"tmem_load": "16x256b", "d_format": "bf16", "bias": True},
+    ),
     FamilyCase(5, 40, 80, schedule="seed"),
     FamilyCase(
         20,
@@ -144,6 +149,11 @@ REFUSED = [
     ({"loader": "cp_async", "cluster_n": 2}, "Use a cluster of one CTA, or loader=tma"),
     ({"store": "rows"}, "store='rows': this kernel takes one of plain, transposed"),
     (SMEM | {"d_stages": 12}, "leaves room for"),
+    ({"tmem_load": "16x256b"}, "Use d_format=bf16, or tmem_load=32x32b"),
+    (
+        {"tmem_load": "16x256b", "d_format": "f16"} | SMEM,
+        "Use element_wise=registers, or tmem_load=32x32b",
+    ),
 ]
 
 

@@ -16,7 +16,7 @@ class StmatrixWriter(Convert):
     """Each number is rounded on its own, and pairs go to the rows of a matrix."""
 
     def put(self, e: Epilogue, address: int, rows: Bytes) -> None:
-        """Write 32 rows to shared memory, swizzled, by ``stmatrix.x4``."""
+        """Write 32 rows to shared memory, swizzled, by ``stmatrix.x4``. Frame 7.7."""
         for offsets, each in matrix_rows(e, rows):
             smem.stmatrix(e.warp, [address + offset for offset in offsets], each)
 
