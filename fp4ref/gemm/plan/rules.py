@@ -21,7 +21,6 @@ from fp4ref.gemm.plan.values import Plan
 from fp4ref.hardware.shared_memory import NBYTES as SMEM_NBYTES
 from fp4ref.hardware.tmem import COLUMNS
 from fp4ref.numerics import ScaleFormat
-from fp4ref.numerics.elements import BLOCKS
 
 Check = Callable[[Plan], str | None]
 
@@ -51,9 +50,6 @@ RULES: list[Rule] = []
 """In the order in which they are asked."""
 
 THIS_KERNEL = "what this kernel is written for"
-_ROW_STORE = "CUTLASS Sm100BlockScaleFactorRowStore"
-_TRANSPOSE = "PTX: tcgen05.ld, 32x32b"
-_TRANSPOSES = ("store", "swap_ab")
 ROWS_OF_A_CTA = 128
 """As many as TMEM has lanes."""
 
@@ -179,52 +175,6 @@ def _beta(p: Plan) -> str | None:
     return f"beta={beta} without C; set c_format, or leave beta at 0"
 
 
-@rule("scales of D lie along its rows", _ROW_STORE, "store", "d_format")
-def _sfd_rows(p: Plan) -> str | None:
-    config = p.config.epilogue
-    if config.store == "plain" or config.d_format not in BLOCKS:
-        return None
-    return (
-        f"store={config.store} with d_format={config.d_format}: a scale is for "
-        f"{p.sfd_vec_size} elements of a row of N. Use store=plain"
-    )
-
-
-@rule("a transposed tile goes through memory", _TRANSPOSE, *_TRANSPOSES, "element_wise")
-def _transposes(p: Plan) -> str | None:
-    if not p.transposes or p.config.epilogue.element_wise == "smem":
-        return None
-    return (
-        f"store={p.config.epilogue.store} with swap_ab={p.config.operands.swap_ab}: "
-        "the tile is stored across its accumulator's rows, which a thread of the "
-        "epilogue has whole. Use element_wise=smem"
-    )
-
-
-_FRAGMENT = ("store", "swap_ab", "element_wise", "d_format", "beta", "c_format")
-
-
-@rule("stmatrix stores rows of 16-bit pairs", "PTX: stmatrix", "tmem_load", *_FRAGMENT)
-def _stmatrix(p: Plan) -> str | None:
-    if p.config.epilogue.tmem_load == "32x32b":
-        return None
-    wanted: dict[str, tuple[Any, ...]] = {
-        "d_format": ("bf16", "f16"),
-        "element_wise": ("registers",),
-        "store": ("plain",),
-        "swap_ab": (False,),
-        "beta": (0,),
-    }
-    for name, legal in wanted.items():
-        if p.config.asked(name) not in legal:
-            return (
-                f"tmem_load=16x256b with {name}={shown(p.config.asked(name))}: a "
-                "thread has 16-bit pairs of four rows for stmatrix. Use "
-                f"{name}={legal[0]}, or tmem_load=32x32b"
-            )
-    return None
-
-
 _PAIR = "PTX: tcgen05.mma shapes"
 
 
@@ -251,7 +201,6 @@ def _pair(p: Plan) -> str | None:
 
 
 _PORTABLE = 8
-_CLUSTER = ("cluster_m", "cluster_n")
 
 
 @rule("a cluster is portable", "CUDA guide: clusters", "cluster_m", "cluster_n")
@@ -260,17 +209,6 @@ def _portable(p: Plan) -> str | None:
         return None
     m, n, _ = p.cluster
     return f"cluster_m={m}, cluster_n={n}: a cluster has at most {_PORTABLE} CTAs"
-
-
-@rule("cp.async fills its own CTA", "PTX: cp.async, .shared::cta", "loader", *_CLUSTER)
-def _cp_async(p: Plan) -> str | None:
-    if p.config.mainloop.loader == "tma" or p.cluster_size == 1:
-        return None
-    m, n, _ = p.cluster
-    return (
-        f"loader=cp_async with cluster_m={m}, cluster_n={n}: cp.async writes to the "
-        "shared memory of its own CTA. Use a cluster of one CTA, or loader=tma"
-    )
 
 
 _PARTS = ("cluster_m", "cluster_n", "operand_format")
