@@ -60,6 +60,7 @@ def _asked(p: Plan) -> Iterator[str]:
     raster_along_m = str(config.tiles.raster == "m").lower()
     yield _constant("bool", "RASTER_ALONG_M", raster_along_m)
     yield _number("RASTER_SWIZZLE", config.tiles.raster_swizzle)
+    yield _constant("bool", "TRANSPOSES", str(p.transposes).lower())
     yield _number("MMA_M", config.tile.m)
     yield _constant("bool", "OF_16_BITS", str(p.kind == "f16").lower())
     for name in ("c_stages", "d_stages", "clc_stages", "accumulator_stages"):
@@ -70,6 +71,7 @@ def _asked(p: Plan) -> Iterator[str]:
 
 _NUMBERS = (
     *("tile_m", "tile_n", "tile_k", "k_blocks", "subtile_n", "subtiles"),
+    *("subtile_boxes", "subtile_box_rows", "tmem_load_lanes"),
     *("b_rows", "a_parts", "b_parts", "sfb_parts"),
     *("a_code", "b_code", "sf_vec_size", "sfd_vec_size", "sf_atoms"),
     *("k_blocks_per_atom", "sfa_blocks", "sfb_blocks"),

@@ -132,7 +132,7 @@ def run(
         Operands (M, K) and (N, K), or with a leading batch dimension, of the formats
         that the configuration asks for: `BlockScaled`, or arrays of an operand type
         without scales, as bfloat16. M and N are any positive size; K of NVFP4 is a
-        multiple of 32.
+        multiple of 16, or of 32 in a cluster.
     c
         (M, N) or (L, M, N) in `c_format` (bf16 as ml_dtypes or uint16 bits).
     bias
@@ -196,7 +196,8 @@ def run(
     stats, advisories = dict(machine.stats), dict(machine.advisories)
     watched = BACKENDS[backend].recorded and machine.order.watches
     findings = machine.order.findings if watched else None
-    return Run(d, sfd, written, found, stats, config, meta, advisories, findings)
+    ran = problem.config
+    return Run(d, sfd, written, found, stats, ran, meta, advisories, findings)
 
 
 def _launch(
@@ -274,9 +275,10 @@ def _typed(d: NDArray[Any], config: GemmConfig) -> NDArray[Any]:
 def _meta(problem: GemmProblem, backend: str) -> dict[str, Any]:
     """Say what ran, in JSON values."""
     params, planned = problem.params, problem.plan
+    batches, m, n = problem.shape
     return {
         "backend": backend,
-        "shape": {"m": params.m, "n": params.n, "k": params.k, "l": params.l},
+        "shape": {"m": m, "n": n, "k": params.k, "l": batches},
         "scale_format": params.scale_format.name if params.scale_format else None,
         "alpha": params.alpha,
         "config": json_values(problem.config),

@@ -149,12 +149,16 @@ def map_values(tensor_map: TensorMap) -> Values:
 
 
 def _operands(p: Problem) -> Values:
-    return {"A": map_values(p.params.a), "B": map_values(p.params.b)}
+    a, b = p.params.a, p.params.b
+    assert a is not None, "the default kernel loads by TMA"
+    assert b is not None, "the default kernel loads by TMA"
+    return {"A": map_values(a), "B": map_values(b)}
 
 
 def _coordinates(p: Problem) -> Values:
     corner = partition.a_coords(p.work, 1, p.plan)
     map_a = p.params.a
+    assert map_a is not None, "the default kernel loads by TMA"
     return {
         "coordinates": list(corner),
         "element": {"m": corner[1], "k": corner[0]},

@@ -56,10 +56,15 @@ class Operands:
     b_format
         Of B where it is another: formats of 8 bits and less go together if both have a
         scale for 32 elements, or neither has scales. None is that of A.
+    swap_ab
+        Whether the kernel takes B for A and A for B: its tile, its cluster and its
+        tile order are then those of ``B @ A.T``, the transpose of D, and a small M
+        fills the N side of the MMA. D, SFD, C and bias are asked for as without.
     """
 
     operand_format: str = "nvfp4"
     b_format: str | None = None
+    swap_ab: bool = False
 
 
 @dataclass(frozen=True)
@@ -77,12 +82,16 @@ class Mainloop:
         is what CUTLASS does and needs ``ordering="shipped"``.
     k_group
         k-tiles of a stage, which share its two barriers: 1, 2 or 4.
+    loader
+        What copies A and B: ``"tma"``, or ``"cp_async"``, which takes operands whose
+        rows TMA cannot address. A launch with such operands chooses it by itself.
     """
 
     stages: int | None = None
     accumulator_stages: int = 2
     scale_buffers: int = 2
     k_group: int = 1
+    loader: Literal["tma", "cp_async"] = "tma"
 
 
 @dataclass(frozen=True)
@@ -147,6 +156,16 @@ class Epilogue:
         ``"relu"``, ``"gelu"``, ``"silu"`` or None.
     c_stages, d_stages
         Subtiles of C and of D in shared memory.
+    store
+        How C and D lie in memory: ``"plain"`` has rows of N elements, ``"transposed"``
+        rows of M elements.
+    element_wise
+        Where the formula is computed: ``"registers"``, as the accumulator comes from
+        TMEM, or ``"smem"``, where the accumulator is written first. A tile that is not
+        stored as it was multiplied (`store` and `swap_ab`) is transposed there.
+    tmem_load
+        Shape of ``tcgen05.ld``: with ``"32x32b"`` a thread has a row of the subtile,
+        with ``"16x256b"`` pairs of elements of four rows, as ``stmatrix`` stores them.
     """
 
     d_format: Format = "f32"
@@ -158,6 +177,9 @@ class Epilogue:
     activation: str | None = None
     c_stages: int = 2
     d_stages: int = 2
+    store: Literal["plain", "transposed"] = "plain"
+    element_wise: Literal["registers", "smem"] = "registers"
+    tmem_load: Literal["32x32b", "16x256b"] = "32x32b"
 
 
 @dataclass(frozen=True)

@@ -38,11 +38,13 @@ def load_subtile(
     storage: SharedStorage, c: Producer, work: WorkTile, subtile: int
 ) -> Generator[Blocked, None, None]:
     """Load one subtile of C."""
-    warp, tensor_map = c.warp, storage.params.c
+    warp, plan, tensor_map = c.warp, storage.plan, storage.params.c
     assert tensor_map is not None, "a kernel without C has no such warp"
     with (yield from c.acquire()) as stage:
         elect_sync(warp)
-        mbarrier.expect_tx(warp, stage.full, storage.plan.c_subtile_nbytes)
-        coords = subtile_coords(work, subtile, storage.plan)
+        mbarrier.expect_tx(warp, stage.full, plan.c_subtile_nbytes)
         address = storage.address("c_subtile", stage.index)
-        tma.load(warp, tensor_map, coords, address, stage.full)
+        for box in range(plan.subtile_boxes):
+            coords = subtile_coords(work, subtile, plan, box)
+            target = address + box * plan.subtile_box_rows * plan.c_row_nbytes
+            tma.load(warp, tensor_map, coords, target, stage.full)

@@ -34,13 +34,14 @@ def epilogue_warp(
         Consumer(warp, storage.ring("c"), arrive_on_empty(WARP_THREADS)),
         parts.fusion,
         parts.output,
+        parts.element_wise,
     )
     work = WorkIterator(warp, storage, parts)
     with warp.frame("7 ctx"):
         while work.has_work:
             tile = yield from work.next_prefetch()
             yield from finish_tile(e, tile)
-            if e.issues_stores:
+            if e.issues_stores and e.is_inside(tile):
                 warp.machine.count("tile")
     if e.issues_stores:
         yield from cleanup.store_tail(warp)

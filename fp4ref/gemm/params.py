@@ -49,10 +49,16 @@ class GemmParams:
         Sizes and batch count.
     tile_k
         K of a stage; compiled in, in CUDA.
+    transposes
+        Whether D is stored across its accumulators' rows; compiled in too.
     scale_format, sfa, sfb
         None for operands without scales.
+    a, b
+        None where `a_address` and `b_address` are used, because TMA takes no such rows.
     sfd, bias
         Global addresses of plain pointers; 0 when unused.
+    a_address, b_address
+        Of A and B, rows of K elements without padding.
     alpha
         As float32, applied to the accumulator.
     """
@@ -62,16 +68,19 @@ class GemmParams:
     k: int
     l: int  # noqa: E741  the batch mode's name in CUTLASS
     tile_k: int
+    transposes: bool
     scale_format: ScaleFormat | None
     alpha: float
-    a: TensorMap
-    b: TensorMap
+    a: TensorMap | None
+    b: TensorMap | None
     sfa: TensorMap | None
     sfb: TensorMap | None
     c: TensorMap | None
     d: TensorMap
     sfd: int
     bias: int
+    a_address: int
+    b_address: int
     grid: TileGrid
 
     @property
@@ -80,9 +89,19 @@ class GemmParams:
         return -(-self.k // self.tile_k)
 
     @property
+    def d_rows(self) -> int:
+        """Rows of C and D in memory."""
+        return self.n if self.transposes else self.m
+
+    @property
+    def d_columns(self) -> int:
+        """Columns of C and D in memory: elements that lie side by side."""
+        return self.m if self.transposes else self.n
+
+    @property
     def sfd_columns(self) -> int:
         """Scales of one row of D."""
-        return -(-self.n // NVFP4_VEC_SIZE)
+        return -(-self.d_columns // NVFP4_VEC_SIZE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,5 +150,7 @@ FIELDS: tuple[Field, ...] = (
         "of A and B: 0 UE4M3, 1 UE8M0",
         lambda params: params.scale_format is ScaleFormat.UE8M0,
     ),
+    Field("a_address", Kind.ADDRESS, "global address of A: rows of K / 2 bytes"),
+    Field("b_address", Kind.ADDRESS, "global address of B: likewise"),
 )
 """Every field in the order of the block, each aligned to its size."""

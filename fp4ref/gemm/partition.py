@@ -36,7 +36,7 @@ def gemm_params(
     Parameters
     ----------
     shape
-        (L, M, N, K).
+        (L, M, N, K) of what the kernel multiplies.
     at
         Global address by tensor name; SFD and bias may be missing, and C, SFA and SFB
         where the kernel has none.
@@ -50,22 +50,30 @@ def gemm_params(
     if plan.sf_atoms:
         sfa = scale_map(at["SFA"], m, k, batches, plan, plan.sf_rows_a, plan.a_parts)
         sfb = scale_map(at["SFB"], n, k, batches, plan, plan.sf_rows_b, plan.sfb_parts)
+    a = b = None
+    if not plan.by_cp_async:
+        a = operand_map(at["A"], m, k, batches, box_a, plan.a_type)
+        b = operand_map(at["B"], n, k, batches, box_b, plan.b_type)
+    stored = (n, m) if plan.transposes else (m, n)
     return GemmParams(
         m=m,
         n=n,
         k=k,
         l=batches,
         tile_k=plan.tile_k,
+        transposes=plan.transposes,
         scale_format=scale_format,
         alpha=alpha,
-        a=operand_map(at["A"], m, k, batches, box_a, plan.a_type),
-        b=operand_map(at["B"], n, k, batches, box_b, plan.b_type),
+        a=a,
+        b=b,
         sfa=sfa,
         sfb=sfb,
-        c=output_map(at["C"], m, n, batches, plan.c_type, plan) if has_c else None,
-        d=output_map(at["D"], m, n, batches, plan.d_type, plan),
+        c=output_map(at["C"], *stored, batches, plan.c_type, plan) if has_c else None,
+        d=output_map(at["D"], *stored, batches, plan.d_type, plan),
         sfd=at.get("SFD", 0),
         bias=at.get("bias", 0),
+        a_address=at["A"],
+        b_address=at["B"],
         grid=TileGrid.of(m, n, batches, config),
     )
 
@@ -153,7 +161,7 @@ def pitch_elements(n: int, data_type: DataType) -> int:
 def output_map(
     address: int, m: int, n: int, batches: int, data_type: DataType, plan: Plan
 ) -> TensorMap:
-    """Tensor map of C or D: row-major with a padded pitch, boxes of a subtile."""
+    """Tensor map of C or D: rows with a padded pitch, boxes of a subtile or a part."""
     pitch_nbytes = pitch_elements(n, data_type) * data_type.bits // 8
     columns = n + n % 2 if data_type is DataType.U4_ALIGN8B else n
     return TensorMap(
@@ -161,7 +169,7 @@ def output_map(
         address,
         (columns, m, batches),
         (pitch_nbytes, m * pitch_nbytes),
-        (plan.subtile_n, plan.tile_m, 1),
+        (plan.subtile_n, plan.subtile_box_rows, 1),
         swizzle=subtile_swizzle(data_type),
     )
 
@@ -211,14 +219,18 @@ def sfb_coords(work: WorkTile, k_tile: int, plan: Plan) -> Coords:
     return 0, k_tile * plan.sf_atoms, block, work.l
 
 
-def subtile_coords(work: WorkTile, subtile: int, plan: Plan) -> Coords:
-    """Corner of a subtile's box of C or D. Frame 7.8."""
+def subtile_coords(work: WorkTile, subtile: int, plan: Plan, box: int = 0) -> Coords:
+    """Corner of a subtile's box of C or D. Frame 7.8.
+
+    The columns of a transposed tile are the accumulator's rows, a box for each warp.
+    """
     column = work.n * plan.tile_n + subtile * plan.subtile_n
-    return column, work.m * plan.tile_m, work.l
+    row = work.m * plan.tile_m + box * plan.subtile_box_rows
+    return (row, column, work.l) if plan.transposes else (column, row, work.l)
 
 
 def sfd_address(params: GemmParams, row: int, column: int, batch: int) -> int:
     """Global address of the scale of (row, 16-column block) of D."""
     columns = params.sfd_columns
-    per_batch = sf_nbytes(params.m, columns)
+    per_batch = sf_nbytes(params.d_rows, columns)
     return params.sfd + batch * per_batch + sf_offset(row, column, columns)

@@ -12,11 +12,16 @@ from typing import Protocol
 
 from fp4ref.gemm.epilogue.block_scales import BlockScaleFactorRowStore
 from fp4ref.gemm.epilogue.convert import Convert
-from fp4ref.gemm.epilogue.epilogue_state import Output
+from fp4ref.gemm.epilogue.epilogue_state import ElementWise, Output
+from fp4ref.gemm.epilogue.in_registers import InRegisters
+from fp4ref.gemm.epilogue.in_smem import InSmem
+from fp4ref.gemm.epilogue.stmatrix_writer import StmatrixWriter
 from fp4ref.gemm.fusion.node import Node
+from fp4ref.gemm.load.cp_async_loader import CpAsyncLoader
 from fp4ref.gemm.load.load_order import LoadOrder, NoLoadOrder
 from fp4ref.gemm.load.multicast_loader import MulticastLoader
 from fp4ref.gemm.load.tma_loader import TmaLoader
+from fp4ref.gemm.multiply.after_cp_async import AfterCpAsync
 from fp4ref.gemm.multiply.allocator import Allocator, Allocator1Sm
 from fp4ref.gemm.multiply.allocator_2sm import Allocator2Sm
 from fp4ref.gemm.multiply.mxf8f6f4 import OneSmMxf8f6f4, TwoSmMxf8f6f4
@@ -117,6 +122,7 @@ class Parts:
     multiplier: Callable[[Warp, SharedStorage, int], Multiplier]
     fusion: Node
     output: Output
+    element_wise: type[ElementWise]
 
 
 _MULTIPLIERS: dict[str, tuple[type[OneSm], type[OneSm]]] = {
@@ -136,17 +142,24 @@ def parts(plan: Plan) -> Parts:
         output = BlockScaleFactorRowStore(
             config.epilogue.sfd_format, config.epilogue.norm_constant
         )
+    if config.epilogue.tmem_load == "16x256b":
+        output = StmatrixWriter(config.epilogue.d_format)
     pair, clustered = plan.cta_group > 1, plan.cluster_size > 1
+    loader: type[Loader] = MulticastLoader if clustered else TmaLoader
+    multiplier: type[Multiplier] = _MULTIPLIERS[plan.kind][pair]
+    if plan.by_cp_async:
+        loader, multiplier = CpAsyncLoader, AfterCpAsync
     return Parts(
         tile_scheduler=ClcTileScheduler if asks_clc else StaticTileScheduler,
         clc_request=ClusterRequest if clustered else TileRequest,
         throttle=(FirstCtaThrottle if clustered else ClcThrottle)
         if asks_clc
         else NoThrottle,
-        loader=MulticastLoader if clustered else TmaLoader,
+        loader=loader,
         load_order_barrier=LoadOrder if plan.loads_c else NoLoadOrder,
         allocator=Allocator2Sm if pair else Allocator1Sm,
-        multiplier=_MULTIPLIERS[plan.kind][pair],
+        multiplier=multiplier,
         fusion=plan.fusion,
         output=output,
+        element_wise=InSmem if plan.in_smem else InRegisters,
     )

@@ -13,17 +13,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fp4ref.arguments import require_finite_float32
 from fp4ref.errors import InputError
 from fp4ref.gemm.config import GemmConfig
 from fp4ref.gemm.nvfp4_gemm import nvfp4_gemm
+from fp4ref.gemm.operand_checks import (
+    alpha_of,
+    checked_bias,
+    padded_c,
+    sizes,
+    with_loader,
+)
 from fp4ref.gemm.partition import gemm_params, pitch_elements
-from fp4ref.gemm.plan import Plan, plan
+from fp4ref.gemm.plan import plan
 from fp4ref.hardware.machine import Machine
 from fp4ref.layout import sf_nbytes
 from fp4ref.numerics import unpack_e2m1
 from fp4ref.numerics.elements import BLOCKS, element
-from fp4ref.numerics.kinds import kind_of
 from fp4ref.tensors.block_scaled import BlockScaled
 from fp4ref.tensors.unscaled import Operand
 from fp4ref.trace import Bytes, Dim3
@@ -43,7 +48,8 @@ class GemmOutput:
     Attributes
     ----------
     d
-        (L, M, N): float32, float16, uint16 bit patterns of bf16, or uint8 E2M1 codes.
+        (L, M, N), however it lies in memory: float32, float16, uint16 bit patterns of
+        bf16, or uint8 E2M1 codes.
     sfd
         (L, padded bytes) in the 128x4 layout; None unless D is NVFP4.
     written
@@ -87,21 +93,33 @@ class GemmProblem:
         config: GemmConfig,
         alpha: float | None = None,
     ) -> None:
+        planned = plan(config)
+        batches, m, n, k = sizes(a, b, planned)
+        config = with_loader(planned, k)
         self.machine, self.config, self.plan = machine, config, plan(config)
-        batches, m, n, k = _sizes(a, b, self.plan)
         self.shape = (batches, m, n)
-        d_pitch = pitch_elements(n, self.plan.d_type)
-        self._d_nbytes = batches * m * d_pitch * self.plan.d_type.bits // 8
+        _, rows, columns = self.stored_shape
+        d_pitch = pitch_elements(columns, self.plan.d_type)
+        self._d_nbytes = batches * rows * d_pitch * self.plan.d_type.bits // 8
         self._sfd_nbytes = 0
         if block := BLOCKS.get(config.epilogue.d_format):
             self._sfd_nbytes = batches * sf_nbytes(m, -(-n // block.vec_size))
+        if config.operands.swap_ab:
+            a, b, m, n = b, a, n, m
         self.params = gemm_params(
             self.plan,
             (batches, m, n, k),
             self._upload(a, b, c, bias),
             a.scale_format,
-            _alpha(a, b, alpha),
+            alpha_of(a, b, alpha),
         )
+
+    @property
+    def stored_shape(self) -> tuple[int, int, int]:
+        """(L, rows, columns) of C and D in memory."""
+        batches, m, n = self.shape
+        plain = self.config.epilogue.store == "plain"
+        return (batches, m, n) if plain else (batches, n, m)
 
     def _upload(
         self,
@@ -120,13 +138,13 @@ class GemmProblem:
             if isinstance(q, BlockScaled):
                 at[name] = gmem.upload(name, q.swizzled_scales().data)
         if config.epilogue.c_format is not None:
-            at["C"] = gmem.upload("C", _padded_c(c, self.shape, self.plan))
+            at["C"] = gmem.upload("C", padded_c(c, self.shape, self.plan))
         elif c is not None:
             raise InputError("c is given, but config.epilogue.c_format is None; set it")
         at["D"] = gmem.allocate("D", self._d_nbytes)
         if self._sfd_nbytes:
             at["SFD"] = gmem.allocate("SFD", self._sfd_nbytes)
-        checked = _checked_bias(bias, self.shape[2], config)
+        checked = checked_bias(bias, self.shape[2], config)
         if checked is not None:
             at["bias"] = gmem.upload("bias", checked)
         return at
@@ -201,12 +219,12 @@ class GemmProblem:
     def output(self) -> GemmOutput:
         """Copy D and SFD back."""
         gmem, config = self.machine.gmem, self.config
-        batches, m, n = self.shape
+        batches, rows, columns = self.stored_shape
         d_address, sfd_address = self.params.d.address, self.params.sfd
         start = d_address - gmem.base
         raw = gmem.contents(d_address, self._d_nbytes)
         written = gmem.written[start : start + self._d_nbytes]
-        shape = (batches, m, -1)
+        shape = (batches, rows, -1)
         d: NDArray[Any]
         stored = element(config.epilogue.d_format)
         if stored.bits == 4:
@@ -215,7 +233,9 @@ class GemmProblem:
         else:
             d = raw.view(stored.host_dtype).reshape(shape)
             mask = written[:: d.itemsize].reshape(shape)
-        mask = mask[..., :n]
+        d, mask = d[..., :columns], mask[..., :columns]
+        if config.epilogue.store == "transposed":
+            d, mask = d.swapaxes(1, 2), mask.swapaxes(1, 2)
         sfd = None
         if sfd_address:
             sfd = gmem.contents(sfd_address, self._sfd_nbytes)
@@ -223,105 +243,4 @@ class GemmProblem:
             known = gmem.written[sfd_start : sfd_start + self._sfd_nbytes]
             sfd = np.where(known, sfd, 0).astype(np.uint8).reshape(batches, -1)
         zero = d.dtype.type(0)
-        return GemmOutput(np.where(mask, d[..., :n], zero), sfd, mask)
-
-
-def _sizes(a: Operand, b: Operand, plan: Plan) -> tuple[int, int, int, int]:
-    """Return (L, M, N, K); raise `InputError` if the operands do not fit."""
-    asked = (
-        ("A", a, plan.a_format, "operand_format"),
-        ("B", b, plan.b_format, "b_format"),
-    )
-    for name, q, wanted, field in asked:
-        if q.format != wanted:
-            remedy = f"Make {name} anew in {wanted}"
-            if name == "A" or kind_of(plan.a_format, q.format):
-                remedy = f"Set {field}={q.format!r}, or make {name} anew"
-            raise InputError(
-                f"{name} is {q.format}; this kernel takes {wanted}. {remedy}"
-            )
-        if q.codes.ndim not in (2, 3):
-            raise InputError(
-                f"{name} has shape {q.codes.shape}; give (M, K) or (L, M, K)"
-            )
-        if 0 in q.codes.shape:
-            raise InputError(
-                f"{name} has shape {q.codes.shape}; every size is at least 1"
-            )
-    if a.scale_format is not b.scale_format:
-        types = [q.scale_format.name if q.scale_format else "no" for q in (a, b)]
-        raise InputError(
-            f"A has {types[0]} scales and B {types[1]}; the instruction descriptor has "
-            "one scale type for both"
-        )
-    *lead_a, m, k = a.codes.shape
-    *lead_b, n, k_b = b.codes.shape
-    if lead_a != lead_b or k != k_b:
-        raise InputError(
-            f"A is {a.codes.shape} and B is {b.codes.shape}; K and the batch dimension "
-            "must agree (D = A @ B.T)"
-        )
-    if k % plan.k_multiple:
-        bits = plan.a_type.bits
-        pitch = {4: "K / 2", 6: "3 * K / 4", 8: "K", 16: "2 * K"}[bits]
-        why = f"TMA's row pitch of {pitch} bytes is a multiple of 16"
-        if plan.a_type.is_padded or plan.b_type.is_padded:
-            why = "TMA takes whole boxes of 128 padded elements"
-        code = "code 0 and scale 0" if plan.sf_atoms else "code 0"
-        raise InputError(
-            f"K = {k}: K must be a multiple of {plan.k_multiple}, because {why}. Pad "
-            f"with {code} to {-(-k // plan.k_multiple) * plan.k_multiple}; the result "
-            "does not change"
-        )
-    return (lead_a[0] if lead_a else 1), m, n, k
-
-
-def _alpha(a: Operand, b: Operand, given: float | None) -> float:
-    """Return alpha as float32: the one given, or 1 over the global scales."""
-    if given is not None:
-        return require_finite_float32(given, "alpha")
-    product = float(a.global_scale or 1) * float(b.global_scale or 1)
-    with np.errstate(over="ignore"):
-        alpha = float(np.float32(1.0 / product)) if product else float("inf")
-    if alpha == float("inf"):
-        raise InputError(
-            f"global scales {a.global_scale} and {b.global_scale}: alpha, 1 over their "
-            "product, is infinite in float32. Divide A or B by a power of two before "
-            "quantising, which divides D by it, or pass alpha="
-        )
-    return alpha
-
-
-def _padded_c(
-    c: NDArray[Any] | None, shape: tuple[int, int, int], plan: Plan
-) -> NDArray[Any]:
-    """Return C with a padded row pitch; zeros when the kernel never reads it."""
-    config, (batches, m, n) = plan.config, shape
-    dtype = element(config.epilogue.c_format or "f32").host_dtype
-    padded = np.zeros((batches, m, pitch_elements(n, plan.c_type)), dtype)
-    if c is None:
-        if plan.loads_c:
-            raise InputError(
-                f"beta={config.epilogue.beta} needs c; pass c= of shape {(m, n)}"
-            )
-        return padded
-    if c.dtype != dtype or c.shape not in ((m, n), (batches, m, n)):
-        raise InputError(
-            f"c is {c.dtype} {c.shape}; give {dtype} {(m, n)} (c_format "
-            f"{config.epilogue.c_format!r}; bf16 as its uint16 bits)"
-        )
-    padded[..., :n] = c
-    return padded
-
-
-def _checked_bias(
-    bias: NDArray[np.float32] | None, n: int, config: GemmConfig
-) -> NDArray[np.float32] | None:
-    """Return the bias that the kernel adds; None if it adds none."""
-    if bias is None and not config.epilogue.bias:
-        return None
-    if bias is None or not config.epilogue.bias:
-        raise InputError("pass bias= and set config.epilogue.bias, or neither")
-    if bias.shape != (n,) or bias.dtype != np.float32:
-        raise InputError(f"bias is {bias.dtype} {bias.shape}; give float32 ({n},)")
-    return bias
+        return GemmOutput(np.where(mask, d, zero), sfd, mask)

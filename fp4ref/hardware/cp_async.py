@@ -1,6 +1,7 @@
 """cp_async: copies of a few bytes per thread, and the arrival that follows them.
 
-Each thread copies 4, 8 or 16 bytes from global to shared memory. A warp's instruction
+Each thread copies 4, 8 or 16 bytes from global to shared memory; of fewer bytes read
+the rest becomes 0. A warp's instruction
 is one operation here, so its lanes' bytes land together. The copies are ordered by
 nothing but what waits for them: ``cp.async.mbarrier.arrive`` arrives when all earlier
 copies of its threads are complete. They write through the generic proxy. Source: PTX,
@@ -11,7 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fp4ref.errors import ClusterFault, MisalignedAddress
+import numpy as np
+
+from fp4ref.errors import ClusterFault, MisalignedAddress, OutOfBounds
 from fp4ref.hardware.in_flight import AsyncOp
 from fp4ref.hardware.order.knowledge import GENERIC
 from fp4ref.hardware.sm import Warp
@@ -20,7 +23,11 @@ from fp4ref.trace import Range
 
 
 def copy(
-    warp: Warp, targets: Sequence[int], sources: Sequence[int], nbytes: int
+    warp: Warp,
+    targets: Sequence[int],
+    sources: Sequence[int],
+    nbytes: int,
+    source_nbytes: Sequence[int] | None = None,
 ) -> None:
     """``cp.async.{ca,cg}.shared.global [target], [source], nbytes`` of some lanes.
 
@@ -28,13 +35,24 @@ def copy(
     ----------
     targets, sources
         A shared and a global address for each executing lane.
+    source_nbytes
+        Bytes that each lane reads, at most `nbytes`; the rest of its target becomes 0.
+        None reads all.
 
     Raises
     ------
     MisalignedAddress, ClusterFault, OutOfBounds
     """
+    sizes = [nbytes] * len(targets) if source_nbytes is None else list(source_nbytes)
     pieces = []
-    for target, source in zip(targets, sources, strict=True):
+    for target, source, size in zip(targets, sources, sizes, strict=True):
+        if not 0 <= size <= nbytes:
+            raise OutOfBounds(
+                f"cp.async of {nbytes} bytes reads {size} from {source:#x}",
+                who=warp.who,
+                rule="src-size is at most cp-size [PTX: cp.async]",
+                remedy="read no more than is written",
+            )
         if target % nbytes or source % nbytes:
             raise MisalignedAddress(
                 f"cp.async of {nbytes} bytes from {source:#x} to {target:#x}",
@@ -50,10 +68,10 @@ def copy(
                 rule="the target is .shared::cta [PTX: cp.async]",
                 remedy="let a warp of that CTA copy",
             )
-        pieces.append((source, offset))
+        pieces.append((source, offset, size))
     gmem, smem = warp.machine.gmem, warp.smem
-    reads = [Range(gmem.space, source, nbytes) for source, _ in pieces]
-    writes = [Range(smem.space, offset, nbytes) for _, offset in pieces]
+    reads = [Range(gmem.space, source, size) for source, _, size in pieces if size]
+    writes = [Range(smem.space, offset, nbytes) for _, offset, _ in pieces]
     for where in reads:
         gmem.check_bounds(where)
     for where in writes:
@@ -62,25 +80,45 @@ def copy(
     access = warp.machine.order.issue(
         warp.actor, "cp.async", proxy=GENERIC, whole_warp=True
     )
-    lanes = warp.actor.executing
-    access.reads(gmem, *reads, lanes=lanes)
+    lanes, readers = warp.actor.executing, None
+    joined_reads, joined_writes = joined(reads), joined(writes)
+    if lanes is None:
+        reads, writes = joined_reads, joined_writes
+    else:
+        readers = [i for i, size in zip(lanes, sizes, strict=False) if size]
+    if reads:
+        access.reads(gmem, *reads, lanes=readers)
     access.writes(smem, *writes, lanes=lanes)
 
     def land() -> None:
-        for where, (_, offset) in zip(reads, pieces, strict=True):
-            store_generic(warp, warp.cta, offset, gmem.read(where)[0])
+        for source, offset, size in pieces:
+            data = np.zeros(nbytes, np.uint8)
+            if size:
+                data[:size] = gmem.read(Range(gmem.space, source, size))[0]
+            store_generic(warp, warp.cta, offset, data)
 
     op = warp.issue(
         "cp.async",
         {"smem": pieces[0][1], "lanes": len(pieces), "nbytes": nbytes * len(pieces)},
         land,
         unit="cp.async",
-        reads=reads,
-        writes=writes,
+        reads=joined_reads,
+        writes=joined_writes,
     )
     op.access = access
     warp.cp_async_queue.append(op)
     warp.cp_async_issued.append(access)
+
+
+def joined(pieces: Sequence[Range]) -> list[Range]:
+    """Return the same bytes of one memory in as few ranges as possible."""
+    found: list[Range] = []
+    for each in sorted(pieces, key=lambda where: where.start):
+        if found and found[-1].start + found[-1].size == each.start:
+            found[-1] = Range(each.space, found[-1].start, found[-1].size + each.size)
+        else:
+            found.append(each)
+    return found
 
 
 def mbarrier_arrive_noinc(warp: Warp, mbar: int, count: int) -> None:

@@ -9,17 +9,21 @@ scales also accepts bytes behind a CTA barrier, as CUTLASS's first tutorial reli
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fp4ref.errors import DescriptorFault, NotModelled
+from fp4ref.errors import DescriptorFault, MisalignedAddress, NotModelled
 from fp4ref.hardware.shared_memory import writer_mark
 from fp4ref.hardware.sm import Cta, Warp
 from fp4ref.layout import SwizzleMode
 from fp4ref.trace import Bytes, Range
+
+MATRIX_ROW_NBYTES = 16
+MATRIX_ROWS = 8
 
 
 def _mark(warp: Warp) -> int:
@@ -60,6 +64,35 @@ def ld(warp: Warp, address: int, nbytes: int) -> Bytes:
     data = load_generic(cta, offset, nbytes)
     warp.record("ld.shared", {"address": address, "nbytes": nbytes})
     return data
+
+
+def stmatrix(warp: Warp, addresses: Sequence[int], rows: Bytes) -> None:
+    """Store rows of 8 x 8 matrices: ``stmatrix.sync.aligned.m8n8.xN.shared.b16``.
+
+    Parameters
+    ----------
+    addresses
+        Of each row: 8 for a matrix.
+    rows
+        (rows, 16): 8 elements of 16 bits each.
+
+    Raises
+    ------
+    MisalignedAddress, OutOfBounds
+    """
+    for address, row in zip(addresses, rows, strict=True):
+        if address % MATRIX_ROW_NBYTES:
+            raise MisalignedAddress(
+                f"stmatrix to {address:#x}",
+                who=warp.who,
+                rule="a row's address is a multiple of 16 [PTX: stmatrix]",
+                remedy="align the rows",
+            )
+        cta, offset = warp.cta.resolve_shared(address)
+        where = Range(cta.smem.space, offset, row.size)
+        warp.machine.order.generic(warp.actor, cta.smem, where, "stmatrix", True)
+        store_generic(warp, cta, offset, row)
+    warp.record("stmatrix", {"matrices": len(addresses) // MATRIX_ROWS})
 
 
 def fence_proxy_async(warp: Warp, space: str = "shared::cta") -> None:

@@ -22,6 +22,8 @@ struct ParameterBlock {
     u32 l;  // batches
     float alpha;  // factor of the accumulator
     u32 scale_type;  // of A and B: 0 UE4M3, 1 UE8M0
+    u64 a_address;  // global address of A: rows of K / 2 bytes
+    u64 b_address;  // global address of B: likewise
 };
 
 static_assert(sizeof(ParameterBlock) == 896);
@@ -31,6 +33,7 @@ static_assert(__builtin_offsetof(ParameterBlock, bias) == 776);
 static_assert(__builtin_offsetof(ParameterBlock, m) == 784);
 static_assert(__builtin_offsetof(ParameterBlock, alpha) == 800);
 static_assert(__builtin_offsetof(ParameterBlock, scale_type) == 804);
+static_assert(__builtin_offsetof(ParameterBlock, a_address) == 808);
 // End of what is written.
 
 // Kernel parameters: the problem and its tensor maps.
@@ -38,9 +41,15 @@ struct GemmParams : ParameterBlock {
     // Mainloop iterations of a tile. Frame 2.3.
     __device__ __forceinline__ u32 k_tiles() const { return (k + TILE_K - 1) / TILE_K; }
 
+    // Rows of C and D in memory.
+    __device__ __forceinline__ u32 d_rows() const { return TRANSPOSES ? n : m; }
+
+    // Columns of C and D in memory: elements that lie side by side.
+    __device__ __forceinline__ u32 d_columns() const { return TRANSPOSES ? m : n; }
+
     // Scales of one row of D.
     __device__ __forceinline__ u32 sfd_columns() const {
-        return (n + SFD_VEC_SIZE - 1) / SFD_VEC_SIZE;
+        return (d_columns() + SFD_VEC_SIZE - 1) / SFD_VEC_SIZE;
     }
 
     __device__ __forceinline__ TileGrid grid() const {

@@ -55,15 +55,20 @@ __device__ __forceinline__ Coords4 part_coords(Coords4 corner, u32 nth) {
             corner.z + nth / OF_ATOM % OF_BLOCKS * (BLOCKS / OF_BLOCKS), corner.w};
 }
 
-// Corner of a 128 x 32 box of C or D. Frame 7.8.
-__device__ __forceinline__ Coords3 subtile_coords(WorkTile work, u32 subtile) {
-    return {work.n * TILE_N + subtile * SUBTILE_N, work.m * TILE_M, work.l};
+// Corner of a subtile's box of C or D. Frame 7.8.
+//
+// The columns of a transposed tile are the accumulator's rows, a box for each warp.
+__device__ __forceinline__ Coords3 subtile_coords(WorkTile work, u32 subtile, u32 box) {
+    const u32 column = work.n * TILE_N + subtile * SUBTILE_N;
+    const u32 row = work.m * TILE_M + box * SUBTILE_BOX_ROWS;
+    if constexpr (TRANSPOSES) return {row, column, work.l};
+    return {column, row, work.l};
 }
 
 // Global address of the scale of (row, 16-column block) of D.
 __device__ __forceinline__ u64 sfd_address(const GemmParams& params, u32 row, u32 column,
                                            u32 batch) {
     const u32 columns = params.sfd_columns();
-    const u64 per_batch = sf_nbytes(params.m, columns);
+    const u64 per_batch = sf_nbytes(params.d_rows(), columns);
     return params.sfd + batch * per_batch + sf_offset(row, column, columns);
 }

@@ -15,6 +15,7 @@ constexpr bool IN_CLUSTER = false;
 
 constexpr bool RASTER_ALONG_M = true;
 constexpr u32 RASTER_SWIZZLE = 1;
+constexpr bool TRANSPOSES = false;
 constexpr u32 MMA_M = 128;
 constexpr bool OF_16_BITS = false;
 constexpr u32 C_STAGES = 2;
@@ -35,6 +36,12 @@ constexpr u32 K_BLOCKS = 4;
 constexpr u32 SUBTILE_N = 32;
 // columns of D in pieces of 32: 128 / 32.
 constexpr u32 SUBTILES = 4;
+// 128 rows in boxes of 128.
+constexpr u32 SUBTILE_BOXES = 1;
+// all, or the 32 of a warp that transposes them.
+constexpr u32 SUBTILE_BOX_ROWS = 128;
+// asked: tcgen05.ld.32x32b.
+constexpr u32 TMEM_LOAD_LANES = 32;
 // 128 rows of B in 1 CTAs.
 constexpr u32 B_ROWS = 128;
 // the 1 CTAs of a row load one part each.

@@ -25,6 +25,9 @@ __device__ __forceinline__ u32 warp_index() {
     return __shfl_sync(0xffffffff, threadIdx.x / 32, 0);
 }
 
+// What the lanes have written to memory is visible to each other.
+__device__ __forceinline__ void warp_sync() { __syncwarp(); }
+
 // True in one lane of the warp, the lowest.
 __device__ __forceinline__ bool elect_sync() {
     u32 elected;

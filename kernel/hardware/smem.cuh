@@ -23,6 +23,13 @@ __device__ __forceinline__ void smem_st(u32 address, const float* v) {
                  : "memory");
 }
 
+// Four matrices of 8 x 8 elements of 16 bits; each lane has the address of a row.
+__device__ __forceinline__ void smem_stmatrix(u32 address, u32x4 v) {
+    asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(address),
+                 "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w)
+                 : "memory");
+}
+
 __device__ __forceinline__ u32 smem_ld(u32 address) {
     u32 word;
     asm volatile("ld.shared.b32 %0, [%1];" : "=r"(word) : "r"(address) : "memory");

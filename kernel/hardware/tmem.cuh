@@ -50,6 +50,19 @@ __device__ __forceinline__ void tmem_ld(u32 taddr, float (&r)[32]) {
         : "memory");
 }
 
+// 32 columns of 16 lanes: registers 2 i and 2 i + 1 are a pair of elements. Frame 4.5.
+__device__ __forceinline__ void tmem_ld_16x256b(u32 taddr, float* r) {
+    asm volatile(
+        "tcgen05.ld.sync.aligned.16x256b.x4.b32 "
+        "{%0, %1, %2, %3, %4, %5, %6, %7, "
+        "%8, %9, %10, %11, %12, %13, %14, %15}, [%16];"
+        : "=f"(r[0]), "=f"(r[1]), "=f"(r[2]), "=f"(r[3]), "=f"(r[4]), "=f"(r[5]), "=f"(r[6]),
+          "=f"(r[7]), "=f"(r[8]), "=f"(r[9]), "=f"(r[10]), "=f"(r[11]), "=f"(r[12]), "=f"(r[13]),
+          "=f"(r[14]), "=f"(r[15])
+        : "r"(taddr)
+        : "memory");
+}
+
 // The registers of a load are its own only after this: they pass through it.
 __device__ __forceinline__ void tmem_wait_ld(float (&r)[32]) {
     asm volatile("tcgen05.wait::ld.sync.aligned;"

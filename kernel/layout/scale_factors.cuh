@@ -5,6 +5,7 @@
 #pragma once
 #include "../hardware/sm.cuh"
 
+constexpr u32 ATOM_ROWS = 128;
 constexpr u32 ATOM_NBYTES = 512;
 
 __device__ __forceinline__ u32 sf_offset(u32 row, u32 column, u32 columns) {

@@ -156,6 +156,9 @@ def test_each_file_is_in_the_kernel() -> None:
         *(GemmConfig.nvfp4(**pair), GemmConfig.nvfp4(cluster_n=2)),
         *(GemmConfig.nvfp4(activation=each) for each in activations()),
         *(GemmConfig.nvfp4(operand_format=each) for each in ("mxfp8_e4m3", "bf16")),
+        GemmConfig.nvfp4(store="transposed", element_wise="smem", bias=True),
+        GemmConfig.nvfp4(tmem_load="16x256b", d_format="bf16"),
+        GemmConfig.nvfp4(loader="cp_async"),
     ]
     taken = {file for config in configs for file in pieces(config)}
     assert taken == {f"kernel/{name(source)}{source.suffix}" for source in SOURCES}

@@ -34,6 +34,7 @@ def zeros(
 
 
 A, B = zeros(4, 64), zeros(5, 64)
+IN_CLUSTER = GemmConfig.nvfp4(cluster_n=2)
 C = np.zeros((4, 5), np.float32)
 WITH_C = {"c_format": "f32", "beta": 1.0}
 E4M3 = ml_dtypes.float8_e4m3fn
@@ -73,13 +74,13 @@ BAD: list[tuple[str, Callable[[], Any], str]] = [
     ),
     (
         "K = 80",
-        lambda: fp4ref.run(zeros(4, 80), zeros(5, 80)),
-        "K must be a multiple of 32, because TMA's row pitch of K / 2 bytes is a "
-        "multiple of 16. Pad with code 0 and scale 0 to 96",
+        lambda: fp4ref.run(zeros(4, 80), zeros(5, 80), config=IN_CLUSTER),
+        "in a cluster K must be a multiple of 32, because TMA's row pitch of K / 2 "
+        "bytes is a multiple of 16. Pad with code 0 and scale 0 to 96",
     ),
     (
         "K = 464",
-        lambda: fp4ref.run(zeros(4, 464), zeros(5, 464)),
+        lambda: fp4ref.run(zeros(4, 464), zeros(5, 464), config=IN_CLUSTER),
         "Pad with code 0 and scale 0 to 480",
     ),
     (

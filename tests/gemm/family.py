@@ -35,6 +35,11 @@ FIELDS: dict[str, tuple[Any, ...]] = {
     "activation": (None, "relu", "gelu"),
     "bias": (False, True),
     "d_stages": (1, 2),
+    "swap_ab": (False, True),
+    "store": ("plain", "transposed"),
+    "loader": ("tma", "cp_async"),
+    "tmem_load": ("32x32b", "16x256b"),
+    "element_wise": ("registers", "smem"),
     "batches": (None, 2),
 }
 """What is varied. `clusters_m` are CTAs or pairs along M; one C stage is enough."""
@@ -106,12 +111,12 @@ class FamilyCase(Case):
     def operands(self, seed: int) -> Operands:
         config = asked(self.config)[0]
         planned = plan(config)
-        if planned.a_format == "nvfp4":
+        if planned.formats[0] == "nvfp4":
             shape = (self.m, self.n, self.k, self.batches)
             return wide_operands_of(seed, shape, config, self.scale_format)
         wide = wide_operands_of(seed, (self.m, self.n, 64, self.batches), config)
         lead = () if self.batches is None else (self.batches,)
-        sides = ((self.m, planned.a_format), (self.n, planned.b_format))
+        sides = zip((self.m, self.n), planned.formats, strict=True)
         a, b = (
             narrow(seed + i, (*lead, rows, self.k), format)
             for i, (rows, format) in enumerate(sides)

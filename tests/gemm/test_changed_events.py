@@ -91,7 +91,7 @@ def negated_a(patch: pytest.MonkeyPatch) -> None:
 def subtiles_stored_from_the_right(patch: pytest.MonkeyPatch) -> None:
     right = partition.subtile_coords
     patch.setattr(
-        tile_writer, "subtile_coords", lambda work, i, n: right(work, 3 - i, n)
+        tile_writer, "subtile_coords", lambda work, i, *of: right(work, 3 - i, *of)
     )
 
 

@@ -56,6 +56,32 @@ def test_each_lane_copies_its_bytes(schedule, nbytes):
     launch(on, body)
 
 
+@pytest.mark.parametrize("schedule", ["eager", "late", 3])
+def test_what_is_not_read_becomes_zero(schedule):
+    on, source = uploaded(schedule)
+    end = source + DATA.size
+
+    def body(warp):
+        mbarrier.init(warp, MBAR, 1)
+        cp_async.copy(
+            warp, [TILE, TILE + 8, TILE + 16], [source, end - 8, end], 8, [3, 8, 0]
+        )
+        cp_async.mbarrier_arrive_noinc(warp, MBAR, 1)
+        yield from mbarrier.try_wait(warp, MBAR, 0)
+        got = smem.ld(warp, TILE, 24)
+        wanted = [*DATA[:3], *[0] * 5, *DATA[-8:], *[0] * 8]
+        np.testing.assert_array_equal(got, wanted)
+
+    launch(on, body)
+
+
+@pytest.mark.parametrize("size", [-1, 5])
+def test_no_more_is_read_than_is_written(size):
+    on, source = uploaded()
+    with pytest.raises(OutOfBounds, match="src-size is at most cp-size"):
+        launch(on, lambda w: cp_async.copy(w, [TILE], [source], 4, [size]))
+
+
 def test_the_arrival_comes_after_the_copies():
     on, source = uploaded("late", trace=True)
     launch(on, lambda warp: copied(warp, source))

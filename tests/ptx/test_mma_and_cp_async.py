@@ -155,7 +155,7 @@ def test_forms_of_mma_and_cp_async_that_are_not_modelled_are_refused() -> None:
         "%p1",
         "tcgen05.mma.cta_group::1.kind::f16 [%r1], [%r5], %rd2, %r2, %p1",
         "tcgen05.mma.cta_group::1.kind::f8f6f4 [%r1], %rd1, %rd2, %r2, %p1, 3",
-        "cp.async.ca.shared.global [%r1], [%rd1], 4, %r2",
+        "cp.async.ca.shared.global [%r1], [%rd1], 4, %p1",
         "cp.async.ca.shared.global.L2::cache_hint [%r1], [%rd1], 4, %rd2",
         "cp.async.commit_group",
         "cp.async.wait_all",
@@ -204,6 +204,24 @@ W:  mbarrier.try_wait.parity.shared::cta.b64 %p3, [%r1], 0;
     mad.wide.u32 %rd3, %r2, 4, TARGET;
     @%p2 st.global.b32 [%rd3], %r8;
 """
+
+
+def test_a_lane_reads_as_much_as_it_says() -> None:
+    """Lane 1 reads one byte, lane 3 three, the others four; the rest becomes 0."""
+    on = machine("late")  # type: ignore[arg-type]
+    words = np.full(32, 0x01010101, np.uint32)
+    source = on.gmem.upload("source", words)
+    target = on.gmem.upload("target", np.zeros(32, np.uint32))
+    body = ONE_LANE.replace("SOURCE", str(source)).replace("TARGET", str(target))
+    body = body.replace("[%rd1], 4;", "[%rd1], 4, %r9;").replace("COUNT", "32")
+    body = body.replace("setp.eq.u32 %p1", "min.u32 %r9, %r2, 4; setp.eq.u32 %p1", 1)
+    generic = "cvt.u64.u32 %rd2, %r1; cvta.shared.u64 %rd2, %rd2; bar.sync 0;"
+    run(body.replace("bar.sync 0;", generic), on=on)
+    got = on.gmem.contents(target, 128).view(np.uint32)
+    wanted = np.zeros(32, np.uint32)
+    wanted[[1, 3]] = 0x01, 0x010101
+    wanted[5::2] = 0x01010101
+    np.testing.assert_array_equal(got, wanted)
 
 
 @pytest.mark.parametrize("schedule", ["eager", "late", 2])

@@ -6,19 +6,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fp4ref.gemm.epilogue.epilogue_state import Epilogue
+from fp4ref.gemm.epilogue.epilogue_state import Epilogue, RowOutput
 from fp4ref.gemm.fusion.node import F32
 from fp4ref.gemm.partition import sfd_address
 from fp4ref.gemm.tile_grid import WorkTile
 from fp4ref.hardware import gmem
 from fp4ref.hardware.sm import frame
-from fp4ref.layout.scale_factors import ATOM_COLS
+from fp4ref.layout.scale_factors import ATOM_COLS, ATOM_ROWS
 from fp4ref.numerics import ScaleFormat, pack_e2m1, quantize_blocks
 from fp4ref.trace import Bytes
 
 
 @dataclass(frozen=True, repr=False)
-class BlockScaleFactorRowStore:
+class BlockScaleFactorRowStore(RowOutput):
     """CUTLASS's ``Sm100BlockScaleFactorRowStore``."""
 
     scale_format: ScaleFormat
@@ -46,15 +46,15 @@ class BlockScaleFactorRowStore:
 def store_scales(e: Epilogue, work: WorkTile, subtile: int, scales: Bytes) -> None:
     """Write two SFD bytes for each row, in the 128x4 layout. Frame 7.7.
 
-    Rows beyond M are written too: the buffer is padded to whole atoms, and its padding
-    must be 0.
+    Rows beyond the last are written too: the buffer is padded to whole atoms, and its
+    padding must be 0. Beyond that padding there is nothing.
     """
     params, vec_size = e.params, e.storage.plan.sfd_vec_size
     column = e.columns(work, subtile).start // vec_size
-    if column // ATOM_COLS >= -(-params.n // (vec_size * ATOM_COLS)):
+    if column // ATOM_COLS >= -(-params.d_columns // (vec_size * ATOM_COLS)):
         return
-    rows = e.rows(work)
-    if work.m * e.storage.plan.tile_m >= params.m:  # a tile beyond the problem
+    rows = e.rows(work, subtile)
+    if rows.start // ATOM_ROWS >= -(-params.d_rows // ATOM_ROWS):
         return
     first = sfd_address(params, rows.start, column, work.l)
     addresses = first + 16 * np.arange(len(rows), dtype=np.int64)

@@ -12,6 +12,7 @@ from collections.abc import Generator
 import numpy as np
 
 from fp4ref.gemm.epilogue.epilogue_state import Epilogue
+from fp4ref.gemm.epilogue.fragment import load_fragment
 from fp4ref.gemm.epilogue.tile_writer import store_subtile
 from fp4ref.gemm.fusion.node import F32, Loaded, Visit
 from fp4ref.gemm.pipeline import Stage
@@ -33,7 +34,8 @@ def finish_tile(e: Epilogue, work: WorkTile) -> Generator[Blocked, None, None]:
         if subtile == subtiles - 1:
             with warp.frame("7.10"), accumulator:
                 tcgen05.fence_before_thread_sync(warp)
-        loaded = yield from previsit(e, e.columns(work, subtile))
+        acc = e.element_wise.place(e, acc)
+        loaded = yield from previsit(e, e.rows(work, subtile), e.columns(work, subtile))
         z = fuse(e, work, subtile, acc, loaded)  # (32, 32)
         yield from store_subtile(e, work, subtile, z)
 
@@ -46,16 +48,17 @@ def load_accumulator(
     plan = e.storage.plan
     column = plan.tmem.accumulators[accumulator.index] + subtile * plan.subtile_n
     address = e.taddr + tmem.address(e.lane, column)
-    registers = tmem.ld(e.warp, address, "32x32b", plan.subtile_n)
-    yield from tmem.wait_ld(e.warp)
-    return registers.words.view(np.float32)
+    acc: F32 = yield from load_fragment(e, address)
+    return acc
 
 
-def previsit(e: Epilogue, columns: range) -> Generator[Blocked, None, Loaded]:
+def previsit(
+    e: Epilogue, rows: range, columns: range
+) -> Generator[Blocked, None, Loaded]:
     """Load what the formula needs, in the order of its nodes."""
     loaded: Loaded = {}
     for node in e.fusion.walk():
-        values = yield from node.previsit(e, columns)
+        values = yield from node.previsit(e, rows, columns)
         if values is not None:
             loaded[node] = values
     return loaded
@@ -67,9 +70,9 @@ def fuse(e: Epilogue, work: WorkTile, subtile: int, acc: F32, loaded: Loaded) ->
 
     What lies outside D becomes +0, so that it cannot reach a block scale.
     """
-    rows, columns = e.rows(work), e.columns(work, subtile)
+    rows, columns = e.rows(work, subtile), e.columns(work, subtile)
     z = e.fusion.value(Visit(acc, e.params, loaded))
-    inside_m = np.arange(rows.start, rows.stop)[:, None] < e.params.m
-    inside = inside_m & (np.arange(columns.start, columns.stop) < e.params.n)
+    inside_m = np.arange(rows.start, rows.stop)[:, None] < e.params.d_rows
+    inside_n = np.arange(columns.start, columns.stop) < e.params.d_columns
     e.warp.note("fusion", subtile=subtile, rows=len(rows), columns=len(columns))
-    return np.where(inside, z, np.float32(0))
+    return np.where(inside_m & inside_n, z, np.float32(0))

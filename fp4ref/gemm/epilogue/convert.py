@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fp4ref.gemm.epilogue.epilogue_state import Epilogue
+from fp4ref.gemm.epilogue.epilogue_state import Epilogue, RowOutput
 from fp4ref.gemm.fusion.node import F32
 from fp4ref.gemm.tile_grid import WorkTile
 from fp4ref.numerics.elements import ELEMENTS
@@ -14,7 +14,7 @@ from fp4ref.trace import Bytes
 
 
 @dataclass(frozen=True, repr=False)
-class Convert:
+class Convert(RowOutput):
     """Each number is rounded on its own.
 
     Parameters

@@ -5,14 +5,27 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
+import numpy as np
+
 from fp4ref.gemm.fusion.node import F32, Node
 from fp4ref.gemm.params import GemmParams
 from fp4ref.gemm.pipeline import Consumer
 from fp4ref.gemm.plan.warps import EPILOGUE_WARPS, WARP_THREADS, WarpRole
 from fp4ref.gemm.shared_storage import SharedStorage
 from fp4ref.gemm.tile_grid import WorkTile
+from fp4ref.hardware import smem
 from fp4ref.hardware.sm import Warp
+from fp4ref.layout import swizzled_offsets
 from fp4ref.trace import Bytes
+
+
+class ElementWise(Protocol):
+    """Where the formula is computed."""
+
+    @staticmethod
+    def place(e: Epilogue, acc: F32) -> F32:
+        """Take 32 rows of an accumulator's subtile, give 32 rows of D's."""
+        ...
 
 
 class Output(Protocol):
@@ -21,6 +34,20 @@ class Output(Protocol):
     def write(self, e: Epilogue, work: WorkTile, subtile: int, z: F32) -> Bytes:
         """Return the bytes of 32 rows, row by row."""
         ...
+
+    def put(self, e: Epilogue, address: int, rows: Bytes) -> None:
+        """Write them to shared memory, swizzled."""
+        ...
+
+
+class RowOutput:
+    """An output of which each thread writes its own row."""
+
+    def put(self, e: Epilogue, address: int, rows: Bytes) -> None:
+        """Write 32 rows to shared memory, swizzled."""
+        block = np.empty(rows.size, np.uint8)
+        block[swizzled_offsets(e.storage.plan.d_swizzle, *rows.shape)] = rows
+        smem.st(e.warp, address, block)
 
 
 @dataclass(slots=True)
@@ -40,6 +67,7 @@ class Epilogue:
     c: Consumer
     fusion: Node
     output: Output
+    element_wise: type[ElementWise]
     d_stage: int = 0
 
     @property
@@ -62,13 +90,23 @@ class Epilogue:
         first = self.storage.address("c_subtile", stage)
         return first + self.lane * self.storage.plan.c_row_nbytes
 
-    def rows(self, work: WorkTile) -> range:
+    def is_inside(self, work: WorkTile) -> bool:
+        """Whether the tile is one of the problem, and not of a padded cluster."""
+        plan, params = self.storage.plan, self.params
+        return work.m * plan.tile_m < params.m and work.n * plan.tile_n < params.n
+
+    def rows(self, work: WorkTile, subtile: int) -> range:
         """Rows of D that this warp finishes; the last ones may lie outside."""
-        first = work.m * self.storage.plan.tile_m + self.lane
+        plan = self.storage.plan
+        first = work.m * plan.tile_m + self.lane
+        if plan.transposes:
+            first = work.n * plan.tile_n + subtile * plan.subtile_n
         return range(first, first + WARP_THREADS)
 
     def columns(self, work: WorkTile, subtile: int) -> range:
         """Columns of D in a subtile; the last ones may lie outside."""
         plan = self.storage.plan
         first = work.n * plan.tile_n + subtile * plan.subtile_n
+        if plan.transposes:
+            first = work.m * plan.tile_m + self.lane
         return range(first, first + plan.subtile_n)

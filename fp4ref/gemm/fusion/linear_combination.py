@@ -9,12 +9,11 @@ from fp4ref.gemm.fusion.fma import Fma
 from fp4ref.gemm.fusion.multiply import Multiply
 from fp4ref.gemm.fusion.node import Node
 from fp4ref.gemm.fusion.registry import activations
-from fp4ref.gemm.fusion.row_broadcast import RowBroadcast
 from fp4ref.gemm.fusion.src_fetch import SrcFetch
 
 
 def linear_combination(
-    *, beta: float, source: str | None, bias: bool, activation: str | None
+    *, beta: float, source: str | None, bias: Node | None, activation: str | None
 ) -> Node:
     """Return CUTLASS's ``LinearCombination``, with a bias and an activation if asked.
 
@@ -25,10 +24,12 @@ def linear_combination(
     ----------
     source
         Format of C; None if it is not read.
+    bias
+        The node that brings it; None without.
     """
     scaled: Node = Multiply(Alpha(), AccFetch())
-    if bias:
-        scaled = Fma(Alpha(), AccFetch(), RowBroadcast())
+    if bias is not None:
+        scaled = Fma(Alpha(), AccFetch(), bias)
     c = Constant(0.0) if source is None else SrcFetch(source)
     tree: Node = Fma(Constant(beta), c, scaled)
     return activations()[activation](tree) if activation else tree

@@ -74,9 +74,9 @@ class Node(ABC):
         yield self
 
     def previsit(
-        self, e: EpilogueWarp, columns: range
+        self, e: EpilogueWarp, rows: range, columns: range
     ) -> Generator[Blocked, None, F32 | None]:
-        """Load what the node needs for these columns of D; most need nothing."""
+        """Load what the node needs for these rows and columns of D, or nothing."""
         yield from ()
         return None
 

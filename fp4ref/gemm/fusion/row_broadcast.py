@@ -1,4 +1,4 @@
-"""row_broadcast: a vector of N numbers, the same for every row."""
+"""row_broadcast: a number for each column, the same for every row."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ class RowBroadcast(Node):
     """CUTLASS's ``Sm90RowBroadcast`` of the bias."""
 
     def previsit(
-        self, e: EpilogueWarp, columns: range
+        self, e: EpilogueWarp, rows: range, columns: range
     ) -> Generator[Blocked, None, F32 | None]:
-        """Read the numbers of 32 columns; columns beyond N are 0: (32,)."""
+        """Read the numbers of 32 columns; columns beyond D are 0: (32,)."""
         bias = np.zeros(len(columns), np.float32)
-        count = min(columns.stop, e.params.n) - columns.start
+        count = min(columns.stop, e.params.d_columns) - columns.start
         if count > 0:
             where = Range("gmem", e.params.bias + 4 * columns.start, 4 * count)
             bias[:count] = gmem.ld(e.warp, where)[0].view("<f4")

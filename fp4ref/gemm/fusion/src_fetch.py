@@ -28,7 +28,7 @@ class SrcFetch(Node):
     element: str
 
     def previsit(
-        self, e: EpilogueWarp, columns: range
+        self, e: EpilogueWarp, rows: range, columns: range
     ) -> Generator[Blocked, None, F32 | None]:
         """Read this warp's rows of the next C subtile: (32, 32)."""
         element = ELEMENTS[self.element]
@@ -39,8 +39,8 @@ class SrcFetch(Node):
             # The next load of C overwrites the stage through the async proxy.
             smem.fence_proxy_async(e.warp)
         swizzle = SwizzleMode.of_span(row_nbytes)
-        rows = block[swizzled_offsets(swizzle, ROWS, row_nbytes)]
-        return element.decode(rows.view(element.code_dtype))
+        codes = block[swizzled_offsets(swizzle, ROWS, row_nbytes)]
+        return element.decode(codes.view(element.code_dtype))
 
     def visit(self, v: Visit, *inputs: F32) -> F32:
         """Return what was read."""

@@ -93,6 +93,8 @@ class MulticastLoader:
         """Start the copies of one k-tile into buffer `i`."""
         storage, plan, cta = self.storage, self.storage.plan, self.storage.cta
         params = storage.params
+        assert params.a is not None, "TMA loads it"
+        assert params.b is not None, "TMA loads it"
         with self.warp.frame("5.4.4"):
             at = a_coords(work, k_tile, plan)
             whole: Coords = (plan.tile_k, plan.tile_m, 1)

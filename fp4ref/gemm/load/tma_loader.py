@@ -45,6 +45,8 @@ class TmaLoader:
         """Start the copies of one k-tile into buffer `i`."""
         warp, storage, params = self.warp, self.storage, self.storage.params
         plan = storage.plan
+        assert params.a is not None, "TMA loads it"
+        assert params.b is not None, "TMA loads it"
         with warp.frame("5.4.4"):  # 128 x 256 elements
             at = a_coords(work, k_tile, plan)
             tma.load(warp, params.a, at, storage.address("a", i), stage.full)

@@ -1,14 +1,15 @@
 """Parts 1, 3 and 4. plan: what a kernel may be, and all that follows, with reasons.
 
-`rules` says what is allowed; `values` deduces each number once. `warps`, `rings` and
-`smem_map` hold the tables of roles, barriers and buffers, `tmem_map` the columns,
-and `why` is how a value says its reason.
+`rules` and `writer_rules` say what is allowed; `values` deduces each number once.
+`warps`, `rings` and `smem_map` hold the tables of roles, barriers and buffers,
+`tmem_map` the columns, and `why` is how a value says its reason.
 """
 
 from __future__ import annotations
 
 from fp4ref.arguments import require_instance
 from fp4ref.gemm.config import GemmConfig
+from fp4ref.gemm.plan import writer_rules as writer_rules  # registers its rules
 from fp4ref.gemm.plan.rules import check
 from fp4ref.gemm.plan.values import Plan
 from fp4ref.gemm.plan.why import Why

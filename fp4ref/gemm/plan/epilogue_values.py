@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from fp4ref.gemm.config import SUBTILE_N, GemmConfig
+from fp4ref.gemm.fusion.col_broadcast import ColBroadcast
 from fp4ref.gemm.fusion.linear_combination import linear_combination
 from fp4ref.gemm.fusion.node import Node
+from fp4ref.gemm.fusion.row_broadcast import RowBroadcast
+from fp4ref.gemm.plan.warps import WARP_THREADS
 from fp4ref.gemm.plan.why import deduced
 from fp4ref.hardware.tensor_map import DataType
 from fp4ref.layout import SwizzleMode
@@ -49,6 +52,49 @@ class EpilogueValues:
         return _data_type(self.config.epilogue.d_format)
 
     @deduced(
+        "store is {c.store}, swap_ab is {c.swap_ab}: true if just one of them asks for "
+        "it",
+        "D^T = B * A^T",
+    )
+    def transposes(self) -> bool:
+        """Whether a tile of D is stored across the rows of its accumulator."""
+        transposed = self.config.epilogue.store == "transposed"
+        return transposed != self.config.operands.swap_ab
+
+    @deduced("asked: tcgen05.ld.{c.tmem_load}", "PTX: tcgen05.ld")
+    def tmem_load_lanes(self) -> int:
+        """TMEM lanes of one load of an epilogue warp, which has 32."""
+        return 16 if self.config.epilogue.tmem_load == "16x256b" else WARP_THREADS
+
+    @deduced("asked: {c.element_wise}", _BUILDER)
+    def in_smem(self) -> bool:
+        """Whether the formula is computed on shared memory."""
+        return self.config.epilogue.element_wise == "smem"
+
+    @deduced("{p.tile_m} rows in boxes of {p.subtile_box_rows}", _BUILDER)
+    def subtile_boxes(self) -> int:
+        """TMA boxes of a subtile of C or D: each warp has its own to transpose."""
+        return self._rows // self.subtile_box_rows
+
+    @deduced(f"all, or the {WARP_THREADS} of a warp that transposes them", _BUILDER)
+    def subtile_box_rows(self) -> int:
+        """Rows of a box in shared memory."""
+        return WARP_THREADS if self.transposes else self._rows
+
+    @property
+    def bias_node(self) -> Node | None:
+        """The bias runs along N: along or across the rows of D in memory."""
+        if not self.config.epilogue.bias:
+            return None
+        plain = self.config.epilogue.store == "plain"
+        return RowBroadcast() if plain else ColBroadcast()
+
+    @deduced(f"{{p.tile_m}} x {SUBTILE_N} float32 if element_wise is smem", _BUILDER)
+    def element_wise_nbytes(self) -> int:
+        """Shared memory of the accumulator's subtile."""
+        return self._rows * SUBTILE_N * 4 if self.in_smem else 0
+
+    @deduced(
         "activation(beta * C + (alpha * acc + bias)), innermost first; without C, or "
         "with beta 0, C is +0",
         "CUTLASS sm90_callbacks_tma_warpspecialized.hpp",
@@ -59,7 +105,7 @@ class EpilogueValues:
         return linear_combination(
             beta=config.epilogue.beta,
             source=config.epilogue.c_format if self.loads_c else None,
-            bias=config.epilogue.bias,
+            bias=self.bias_node,
             activation=config.epilogue.activation,
         )
 
@@ -120,9 +166,13 @@ class EpilogueValues:
         _BUILDER,
     )
     def epilogue_nbytes(self) -> int:
-        """Shared memory of the C and D stages, which are apart in this kernel."""
+        """Shared memory of the C and D stages, which are apart in this kernel.
+
+        With what the formula is computed on, if that is shared memory.
+        """
         of_c = self.config.epilogue.c_stages * self.c_subtile_nbytes
-        return of_c + self.config.epilogue.d_stages * self.d_subtile_nbytes
+        of_d = self.config.epilogue.d_stages * self.d_subtile_nbytes
+        return of_c + of_d + self.element_wise_nbytes
 
 
 def _data_type(format: str) -> DataType:

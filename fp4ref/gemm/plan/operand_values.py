@@ -40,16 +40,22 @@ class OperandValues(EpilogueValues):
 
     # -- formats -------------------------------------------------------------------
 
-    @deduced("asked: {value}", _KINDS)
-    def a_format(self) -> str:
-        """Format of A."""
-        return self.config.operands.operand_format
+    @property
+    def formats(self) -> tuple[str, str]:
+        """Formats of A and B as they are given."""
+        asked = self.config.operands
+        b_format = asked.operand_format if asked.b_format is None else asked.b_format
+        return asked.operand_format, b_format
 
-    @deduced("asked: {c.b_format}; None is that of A", _KINDS)
+    @deduced("asked: {value}, with swap_ab={c.swap_ab}", _KINDS)
+    def a_format(self) -> str:
+        """Format of what the kernel takes for A."""
+        return self.formats[self.config.operands.swap_ab]
+
+    @deduced("asked: {value}, with swap_ab={c.swap_ab}", _KINDS)
     def b_format(self) -> str:
-        """Format of B."""
-        asked = self.config.operands.b_format
-        return self.a_format if asked is None else asked
+        """Format of what the kernel takes for B."""
+        return self.formats[not self.config.operands.swap_ab]
 
     @property
     def _kind(self) -> MmaKind:
@@ -88,12 +94,14 @@ class OperandValues(EpilogueValues):
         return DataType[of.tma or ""]
 
     @deduced(
-        "a row's pitch is a multiple of 16 bytes, and of whole blocks with a scale; "
-        "padded types have rows of whole boxes, 128 elements",
+        "TMA: a pitch is a multiple of 16 bytes, and of whole blocks with a scale; "
+        "padded types have rows of whole boxes, 128 elements. cp.async: whole blocks",
         _TENSOR_MAP,
     )
     def k_multiple(self) -> int:
         """What K is a multiple of."""
+        if self.by_cp_async:
+            return self.sf_vec_size
         types = (self.a_type, self.b_type)
         pitch = max(128 if each.is_padded else 128 // each.bits for each in types)
         return max(pitch, self.sf_vec_size)
@@ -240,6 +248,11 @@ class OperandValues(EpilogueValues):
         """Bytes of a k-tile in the shared memory of a CTA."""
         return self.a_nbytes + self.b_nbytes + self.sfa_nbytes + self.sfb_nbytes
 
+    @deduced("asked: {c.loader} copies A and B; TMA copies the scales", _BUILDER)
+    def by_cp_async(self) -> bool:
+        """Whether the threads of the load warp copy A and B."""
+        return self.config.mainloop.loader == "cp_async"
+
     @deduced("{p.k_tile_nbytes:,} of a k-tile less what is padding", _TENSOR_MAP)
     def k_tile_copied_nbytes(self) -> int:
         """Bytes of a k-tile that are copied to a CTA: padding is appended there."""
@@ -249,10 +262,16 @@ class OperandValues(EpilogueValues):
         )
         return self.k_tile_nbytes - padding
 
-    @deduced("{p.k_tile_copied_nbytes:,} in each of {p.cta_group} CTAs", _BUILDER)
+    @deduced("a k-tile without what {c.loader} copies by itself", _BUILDER)
+    def tma_nbytes(self) -> int:
+        """Bytes of a k-tile that TMA copies to a CTA."""
+        scales = self.sfa_nbytes + self.sfb_nbytes
+        return scales if self.by_cp_async else self.k_tile_copied_nbytes
+
+    @deduced("{p.tma_nbytes:,} in each of {p.cta_group} CTAs", _BUILDER)
     def k_tile_tx_bytes(self) -> int:
         """Bytes that the loads of a k-tile credit to one full barrier."""
-        return self.cta_group * self.k_tile_copied_nbytes
+        return self.cta_group * self.tma_nbytes
 
     # -- the instruction descriptor ------------------------------------------------
 

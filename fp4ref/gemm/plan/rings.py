@@ -78,11 +78,13 @@ def rings(
     clc_tx_bytes: int,
     cta_group: int,
     releases: int,
+    copiers: int,
 ) -> tuple[RingSpec, ...]:
     """Return the table, in CUTLASS's order of shared memory. Frames 1.2, 1.9, 1.10.
 
     `releases` is how many commits give a mainloop stage back: those of its row and of
-    its column of the cluster.
+    its column of the cluster. `copiers` are the threads of the load warp that arrive on
+    a full one, each after its ``cp.async``.
     """
     accumulator = RingSpec(
         "accumulator",
@@ -94,7 +96,9 @@ def rings(
         turn=1,
     )
     clc, throttle = _tile_rings(config, loads_c, clc_consumers, clc_tx_bytes)
-    loads = _load_rings(config, stages, stage_tx_bytes, c_tx_bytes, loads_c, releases)
+    loads = _load_rings(
+        config, stages, stage_tx_bytes, c_tx_bytes, loads_c, releases, copiers
+    )
     dealloc = RingSpec(
         "tmem_dealloc",
         1,
@@ -115,6 +119,7 @@ def _load_rings(
     c_tx_bytes: int,
     loads_c: bool,
     releases: int,
+    copiers: int,
 ) -> tuple[RingSpec, ...]:
     """What the two load warps fill, and the order between them."""
     load, load_c = WarpRole.MAINLOOP_LOAD, WarpRole.EPILOGUE_LOAD
@@ -122,7 +127,7 @@ def _load_rings(
         RingSpec(
             "mainloop",
             stages,
-            full=Arrivals(1, "load warp, arrive.expect_tx", stage_tx_bytes),
+            full=Arrivals(1 + copiers, "load warp, arrive.expect_tx", stage_tx_bytes),
             empty=Arrivals(releases, "tcgen05.commit"),
             producer=load,
             consumers=(WarpRole.MMA,),

@@ -136,7 +136,12 @@ _one_of("k_group", 1, 2, 4)
 _one_of("cta_group", 1, 2)
 _one_of("cluster_m", 1, 2, 4)
 _one_of("cluster_n", 1, 2, 4)
+_one_of("loader", "tma", "cp_async")
 _one_of("bias", False, True)
+_one_of("swap_ab", False, True)
+_one_of("store", "plain", "transposed", gap="gemm-output")
+_one_of("element_wise", "registers", "smem")
+_one_of("tmem_load", "32x32b", "16x256b")
 for _field in ("c_stages", "d_stages", "accumulator_stages", "clc_stages"):
     _count(_field)
 for _field in ("norm_constant", "beta"):
@@ -174,21 +179,23 @@ def _beta(p: Plan) -> str | None:
 
 _KINDS = "PTX: tcgen05.mma kinds and shapes"
 _TOGETHER = "one MMA takes A and B"
-_FORMATS = ("operand_format", "b_format", _TOGETHER)
+FORMATS = ("operand_format", "b_format", "swap_ab", _TOGETHER)
+"""What the formats of A and B depend on."""
 
 
 @rule(_TOGETHER, _KINDS, "operand_format", "b_format")
 def _together(p: Plan) -> str | None:
-    if kind_of(p.a_format, p.b_format) is not None:
+    a, b = p.formats
+    if kind_of(a, b) is not None:
         return None
-    fitting = (each for each in OPERAND_FORMATS if kind_of(p.a_format, each))
+    fitting = (each for each in OPERAND_FORMATS if kind_of(a, each))
     return (
-        f"b_format={p.b_format!r} with operand_format={p.a_format!r}: no MMA takes "
+        f"b_format={b!r} with operand_format={a!r}: no MMA takes "
         f"both. Use b_format={' or '.join(map(repr, fitting))}"
     )
 
 
-@rule("a k-tile is a row of shared memory", _KINDS, "tile_k", *_FORMATS, gap=_TILE_GAP)
+@rule("a k-tile is a row of shared memory", _KINDS, "tile_k", *FORMATS, gap=_TILE_GAP)
 def _tile_k(p: Plan) -> str | None:
     asked = p.config.asked("tile_k")
     if asked is None or (type(asked) is int and asked == p.tile_k):
@@ -254,7 +261,7 @@ def _accumulators(p: Plan) -> str | None:
 
 _COLUMNS = (
     "accumulator_stages",
-    *_FORMATS,
+    *FORMATS,
     "tile_m",
     "tile_n",
     "tile_k",
@@ -280,12 +287,15 @@ _TILE = (
     "tile_m",
     "tile_n",
     "tile_k",
-    *_FORMATS,
+    *FORMATS,
     "cta_group",
     "cluster_m",
     "cluster_n",
 )
-_EPILOGUE = ("c_stages", "d_stages", "c_format", "d_format", "k_group", *_TILE)
+_EPILOGUE = (
+    *("c_stages", "d_stages", "c_format", "d_format", "element_wise", "k_group"),
+    *_TILE,
+)
 _BUDGET = "CUTLASS sm100_pipeline_carveout.inl"
 
 

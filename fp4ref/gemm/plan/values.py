@@ -211,6 +211,7 @@ class Plan(OperandValues):
             clc_tx_bytes=RESPONSE_NBYTES,
             cta_group=self.cta_group,
             releases=self.a_parts + self.b_parts - 1,
+            copiers=WARP_THREADS if self.by_cp_async else 0,
         )
 
     @deduced("what lies behind the barriers: answers, TMEM pointer, tiles", _KERNEL)
@@ -219,6 +220,9 @@ class Plan(OperandValues):
         config, stages = self.config, self.mainloop_stages * self.k_group
         of_c, of_d = self.c_subtile_nbytes, self.d_subtile_nbytes
         answer = RESPONSE_NBYTES
+        of_formula = Buffer(
+            "element_wise", "accumulator", 1, self.element_wise_nbytes, 1024
+        )
         return (
             Buffer(
                 "clc_response", "clc_response", config.tiles.clc_stages, answer, answer
@@ -228,6 +232,7 @@ class Plan(OperandValues):
             Buffer(
                 "c_subtile", "C", config.epilogue.c_stages, of_c, 1024, self.loads_c
             ),
+            *([of_formula] if self.in_smem else []),
             Buffer("a", "A", stages, self.a_nbytes, 1024),
             Buffer("b", "B", stages, self.b_nbytes, 1024),
             Buffer("sfa", "SFA", stages, self.sfa_nbytes, 128, self.sf_atoms > 0),

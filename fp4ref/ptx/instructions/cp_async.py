@@ -1,15 +1,19 @@
 """cp_async: ``cp.async`` copies of each lane, and the arrival that follows them.
 
-Groups (``cp.async.commit_group``) and sources shorter than their targets are refused.
+Groups (``cp.async.commit_group``) and cache policies are refused.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+import numpy as np
+
 from fp4ref.hardware import cp_async
-from fp4ref.ptx.run.operands import address_reader
+from fp4ref.ptx.run.operands import address_reader, reader
 from fp4ref.ptx.run.registry import Action, Form, Unknown, instruction
 from fp4ref.ptx.run.spaces import shared_address
-from fp4ref.ptx.run.state import LaunchContext, WarpState
+from fp4ref.ptx.run.state import LANES, LaunchContext, WarpState
 from fp4ref.ptx.text.syntax import Immediate, Instruction, PtxError
 
 _SIZES = {"ca": (4, 8, 16), "cg": (16,)}
@@ -25,12 +29,13 @@ _SIZES = {"ca": (4, 8, 16), "cg": (16,)}
 def copy(context: LaunchContext, each: Instruction, form: Form) -> Action:
     """Build ``cp.async``; cache and prefetch hints change no value."""
     size = each.operands[2]
-    if len(each.operands) != 3 or not isinstance(size, Immediate):
+    if not isinstance(size, Immediate) or ".L2::cache_hint" in each.opcode:
         raise Unknown("ptx-cp-async")
     nbytes = size.value
     if nbytes not in _SIZES[form["cache"]]:
         raise PtxError(f"PTX line {each.line}: {each.opcode} of {nbytes} bytes")
     target, source = (address_reader(context, o, each) for o in each.operands[:2])
+    reads = _source_nbytes(context, each)
 
     def act(state: WarpState) -> None:
         cp_async.copy(
@@ -38,9 +43,30 @@ def copy(context: LaunchContext, each: Instruction, form: Form) -> Action:
             [int(x) & 0xFFFFFFFF for x in target(state)[state.lanes]],
             [int(x) for x in source(state)[state.lanes]],
             nbytes,
+            reads(state) if reads else None,
         )
 
     return act
+
+
+def _source_nbytes(
+    context: LaunchContext, each: Instruction
+) -> Callable[[WarpState], list[int]] | None:
+    """Return what gives src-size of each executing lane; None for a full copy."""
+    if len(each.operands) == 3:
+        return None
+    size = each.operands[3]
+    if not isinstance(size, Immediate):
+        index = context.register(size, each)
+        if context.kinds[index] == "pred":  # ignore-src
+            raise Unknown("ptx-cp-async")
+    read = reader(context, size, "u32", each)
+
+    def sizes(state: WarpState) -> list[int]:
+        values = np.broadcast_to(read(state), LANES)
+        return [int(x) for x in values[state.lanes]]
+
+    return sizes
 
 
 @instruction(

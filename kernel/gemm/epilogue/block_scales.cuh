@@ -21,15 +21,17 @@ struct BlockScaleFactorRowStore {
 
     // Write two SFD bytes of this row, in the 128x4 layout. Frame 7.7.
     //
-    // Rows beyond M are written too: the buffer is padded to whole atoms, and its padding must
-    // be 0.
+    // Rows beyond the last are written too: the buffer is padded to whole atoms, and its padding
+    // must be 0. Beyond that padding there is nothing.
     static __device__ __forceinline__ void store_scales(const Epilogue& e, WorkTile work,
                                                         u32 subtile, u16 scales) {
         const GemmParams& params = e.storage.params;
-        const u32 column = (work.n * TILE_N + subtile * SUBTILE_N) / SFD_VEC_SIZE;
+        const u32 column = e.d_column(work, subtile) / SFD_VEC_SIZE;
+        const u32 row = e.d_row(work, subtile);
         constexpr u32 ATOM_N = 4 * SFD_VEC_SIZE;  // columns of D that one scale atom covers
-        if (column * SFD_VEC_SIZE / ATOM_N >= (params.n + ATOM_N - 1) / ATOM_N) return;
-        if (IN_CLUSTER && work.m * TILE_M >= params.m) return;  // a tile beyond the problem
-        gmem_st(sfd_address(params, work.m * TILE_M + e.row, column, work.l), scales);
+        if (column * SFD_VEC_SIZE / ATOM_N >= (params.d_columns() + ATOM_N - 1) / ATOM_N) return;
+        const bool may_pass = IN_CLUSTER || TRANSPOSES;  // the padding of the last rows
+        if (may_pass && row / ATOM_ROWS >= (params.d_rows() + ATOM_ROWS - 1) / ATOM_ROWS) return;
+        gmem_st(sfd_address(params, row, column, work.l), scales);
     }
 };

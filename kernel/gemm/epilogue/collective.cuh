@@ -6,14 +6,14 @@
 #pragma once
 #include "../../hardware/tcgen05.cuh"
 #include "../../hardware/tmem.cuh"
+#include "fragment.cuh"
 #include "tile_writer.cuh"
 
 // Read 32 rows x 32 columns of TMEM. Frames 4.5 and 7.5.
 __device__ __forceinline__ void load_accumulator(const Epilogue& e, Stage accumulator,
                                                  u32 subtile, Subtile& acc) {
     const u32 column = accumulator.index * TILE_N + subtile * SUBTILE_N;
-    tmem_ld(e.taddr + tmem_address(e.lane, column), acc);
-    tmem_wait_ld(acc);
+    load_fragment(e.taddr + tmem_address(e.lane, column), acc);
 }
 
 // The formula of every element; `z` comes in as the accumulator. Frame 7.6.
@@ -22,13 +22,13 @@ __device__ __forceinline__ void load_accumulator(const Epilogue& e, Stage accumu
 __device__ __forceinline__ void fuse(const Epilogue& e, const Fusion& fusion, WorkTile work,
                                      u32 subtile, Subtile& z) {
     const GemmParams& params = e.storage.params;
-    const u32 first = work.n * TILE_N + subtile * SUBTILE_N;
-    const u32 columns = params.n > first ? params.n - first : 0;
-    const u32 inside = work.m * TILE_M + e.row < params.m ? columns : 0;
+    const u32 first = e.d_column(work, subtile);
+    const u32 columns = params.d_columns() > first ? params.d_columns() - first : 0;
 #pragma unroll
     for (u32 j = 0; j < SUBTILE_N; ++j) {
+        const u32 inside = e.d_row(work, subtile, j) < params.d_rows() ? columns : 0;
         const float x = fusion.visit({params, z[j], j});
-        z[j] = j < inside ? x : 0.0f;
+        z[j] = e.column(j) < inside ? x : 0.0f;
     }
 }
 
@@ -44,6 +44,7 @@ __device__ __forceinline__ void finish_tile(Epilogue& e, WorkTile work) {
             tcgen05_fence_before_thread_sync();
             arrive_on_empty(accumulator);
         }
+        ElementWise::place(e, z);
         Fusion fusion;
         fusion.previsit(e, work, subtile);
         fuse(e, fusion, work, subtile, z);

@@ -11,6 +11,37 @@ struct Epilogue {
     u32 row;             // this thread's row of the tile
     bool issues_stores;  // whether this is the warp that talks to TMA
     u32 d_stage = 0;
+
+    // Whether the tile is one of the problem, and not of a padded cluster.
+    __device__ __forceinline__ bool is_inside(WorkTile work) const {
+        const GemmParams& params = storage.params;
+        return !IN_CLUSTER || (work.m * TILE_M < params.m && work.n * TILE_N < params.n);
+    }
+
+    // The column of register j in a subtile.
+    static __device__ __forceinline__ u32 column(u32 j) {
+        if constexpr (TMEM_LOAD_LANES == WARP_THREADS) return j;
+        return j % (SUBTILE_N / 2) / 4 * 8 + lane_index() % 4 * 2 + j % 2;
+    }
+
+    // The row of D of register j; it may lie outside.
+    __device__ __forceinline__ u32 d_row(WorkTile work, u32 subtile, u32 j) const {
+        if constexpr (TMEM_LOAD_LANES == WARP_THREADS) return d_row(work, subtile);
+        const u32 of_half = j / (SUBTILE_N / 2) * TMEM_LOAD_LANES + j / 2 % 2 * 8;
+        return work.m * TILE_M + lane + of_half + lane_index() / 4;
+    }
+
+    // This thread's row of D; it may lie outside.
+    __device__ __forceinline__ u32 d_row(WorkTile work, u32 subtile) const {
+        if constexpr (TRANSPOSES) return work.n * TILE_N + subtile * SUBTILE_N + row - lane;
+        return work.m * TILE_M + row;
+    }
+
+    // The first of its columns.
+    __device__ __forceinline__ u32 d_column(WorkTile work, u32 subtile) const {
+        if constexpr (TRANSPOSES) return work.m * TILE_M + lane;
+        return work.n * TILE_N + subtile * SUBTILE_N;
+    }
 };
 
 using Subtile = float[SUBTILE_N];  // one row of it

@@ -9,7 +9,7 @@
 struct Visit {
     const GemmParams& params;
     float acc;
-    u32 column;  // of the subtile
+    u32 column;  // of the subtile, or the number of the register
 };
 
 // A node that loads nothing.

@@ -1,4 +1,4 @@
-// row_broadcast: a vector of N numbers, the same for every row.
+// row_broadcast: a number for each column, the same for every row.
 #pragma once
 #include "../../hardware/gmem.cuh"
 #include "node.cuh"
@@ -6,12 +6,14 @@
 struct RowBroadcast {
     Subtile bias;
 
-    // Read the numbers of 32 columns; columns beyond N are 0.
+    // Read the numbers of 32 columns; columns beyond D are 0.
     __device__ __forceinline__ void previsit(Epilogue& e, WorkTile work, u32 subtile) {
-        const u32 first = work.n * TILE_N + subtile * SUBTILE_N;
+        const GemmParams& params = e.storage.params;
+        const u32 first = e.d_column(work, subtile);
 #pragma unroll
         for (u32 j = 0; j < SUBTILE_N; ++j)
-            bias[j] = gmem_ld(e.storage.params.bias + first + j, first + j < e.storage.params.n);
+            bias[j] = gmem_ld(params.bias + first + e.column(j),
+                              first + e.column(j) < params.d_columns());
     }
 
     __device__ __forceinline__ float visit(const Visit& v) const { return bias[v.column]; }

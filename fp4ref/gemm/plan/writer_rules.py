@@ -1,0 +1,86 @@
+"""Parts 5 and 7. writer_rules: which loads and stores go together."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fp4ref.arguments import shown
+from fp4ref.gemm.plan.rules import FORMATS, rule
+from fp4ref.gemm.plan.values import Plan
+from fp4ref.numerics.elements import BLOCKS
+
+_ROW_STORE = "CUTLASS Sm100BlockScaleFactorRowStore"
+_TRANSPOSE = "PTX: tcgen05.ld, 32x32b"
+_TRANSPOSES = ("store", "swap_ab")
+_CLUSTER = ("cluster_m", "cluster_n")
+
+
+@rule("scales of D lie along its rows", _ROW_STORE, "store", "d_format")
+def _sfd_rows(p: Plan) -> str | None:
+    config = p.config.epilogue
+    if config.store == "plain" or config.d_format not in BLOCKS:
+        return None
+    return (
+        f"store={config.store} with d_format={config.d_format}: a scale is for "
+        f"{p.sfd_vec_size} elements of a row of N. Use store=plain"
+    )
+
+
+@rule("a transposed tile goes through memory", _TRANSPOSE, *_TRANSPOSES, "element_wise")
+def _transposes(p: Plan) -> str | None:
+    if not p.transposes or p.config.epilogue.element_wise == "smem":
+        return None
+    return (
+        f"store={p.config.epilogue.store} with swap_ab={p.config.operands.swap_ab}: "
+        "the tile is stored across its accumulator's rows, which a thread of the "
+        "epilogue has whole. Use element_wise=smem"
+    )
+
+
+_FRAGMENT = ("store", "swap_ab", "element_wise", "d_format", "beta", "c_format")
+
+
+@rule("stmatrix stores rows of 16-bit pairs", "PTX: stmatrix", "tmem_load", *_FRAGMENT)
+def _stmatrix(p: Plan) -> str | None:
+    if p.config.epilogue.tmem_load == "32x32b":
+        return None
+    wanted: dict[str, tuple[Any, ...]] = {
+        "d_format": ("bf16", "f16"),
+        "element_wise": ("registers",),
+        "store": ("plain",),
+        "swap_ab": (False,),
+        "beta": (0,),
+    }
+    for name, legal in wanted.items():
+        if p.config.asked(name) not in legal:
+            return (
+                f"tmem_load=16x256b with {name}={shown(p.config.asked(name))}: a "
+                "thread has 16-bit pairs of four rows for stmatrix. Use "
+                f"{name}={legal[0]}, or tmem_load=32x32b"
+            )
+    return None
+
+
+@rule("cp.async fills its own CTA", "PTX: cp.async, .shared::cta", "loader", *_CLUSTER)
+def _cp_async(p: Plan) -> str | None:
+    if p.config.mainloop.loader == "tma" or p.cluster_size == 1:
+        return None
+    m, n, _ = p.cluster
+    return (
+        f"loader=cp_async with cluster_m={m}, cluster_n={n}: cp.async writes to the "
+        "shared memory of its own CTA. Use a cluster of one CTA, or loader=tma"
+    )
+
+
+_COPIES = "cp.async copies packed E2M1"
+
+
+@rule(_COPIES, "PTX: cp.async, cp-size", "loader", "swap_ab", *FORMATS)
+def _copied_formats(p: Plan) -> str | None:
+    if p.config.mainloop.loader == "tma" or p.kind == "mxf4nvf4":
+        return None
+    return (
+        f"loader=cp_async with operand_format={p.formats[0]}: a thread "
+        "copies 16 packed elements of a format of 4 bits with scales. Use "
+        "loader=tma, or operand_format=nvfp4"
+    )
