@@ -63,6 +63,8 @@ def _asked(p: Plan) -> Iterator[str]:
     yield _number("MMA_M", config.tile.m)
     for name in ("c_stages", "d_stages", "clc_stages", "accumulator_stages"):
         yield _number(name.upper(), config.asked(name))
+    yield _number("ACCUMULATOR_BARRIERS", p.accumulator_barriers)
+    yield _constant("bool", "OVERLAPPED", str(p.overlapped).lower())
     yield _number("SCALE_BUFFERS", config.mainloop.scale_buffers)
     yield ""
 
@@ -74,6 +76,7 @@ _NUMBERS = (
     *("mainloop_stages", "k_group", "a_nbytes", "b_nbytes", "sfa_nbytes", "sfb_nbytes"),
     *("k_tile_tx_bytes", "c_subtile_nbytes", "c_row_nbytes", "d_row_nbytes"),
     *("sfa_columns", "sfb_columns"),
+    *("accumulator_stride", "subtiles_to_release"),
 )
 
 
@@ -114,8 +117,8 @@ def _maps(p: Plan) -> Iterator[str]:
     yield "static_assert(A % 1024 == 0 && B % 1024 == 0);  // 128-byte swizzle"
     yield "}  // namespace smem_map"
     yield ""
-    yield "// TMEM columns: accumulators from 0, TILE_N apart, then (SFA, SFB) for each"
-    yield "// scale buffer. Frames 4.3 and 4.4."
+    yield "// TMEM columns: accumulators from 0, ACCUMULATOR_STRIDE apart, then (SFA,"
+    yield "// SFB) for each scale buffer. Frames 4.3 and 4.4."
     yield "namespace tmem_map {"
     yield _number("SFA", p.tmem.sfa[0])
     yield _number("SFB", p.tmem.sfb[0])

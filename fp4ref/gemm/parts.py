@@ -19,6 +19,10 @@ from fp4ref.gemm.load.multicast_loader import MulticastLoader
 from fp4ref.gemm.load.tma_loader import TmaLoader
 from fp4ref.gemm.multiply.allocator import Allocator, Allocator1Sm
 from fp4ref.gemm.multiply.allocator_2sm import Allocator2Sm
+from fp4ref.gemm.multiply.allocator_overlapped import (
+    OverlappedAllocator1Sm,
+    OverlappedAllocator2Sm,
+)
 from fp4ref.gemm.multiply.one_sm import OneSm
 from fp4ref.gemm.multiply.scale_copies import ScaleColumns
 from fp4ref.gemm.multiply.two_sm import TwoSm
@@ -134,8 +138,16 @@ def parts(plan: Plan) -> Parts:
         else NoThrottle,
         loader=MulticastLoader if clustered else TmaLoader,
         load_order_barrier=LoadOrder if plan.loads_c else NoLoadOrder,
-        allocator=Allocator2Sm if pair else Allocator1Sm,
+        allocator=_allocator(pair, plan.overlapped),
         multiplier=TwoSm if pair else OneSm,
         fusion=plan.fusion,
         output=output,
     )
+
+
+def _allocator(
+    pair: bool, overlapped: bool
+) -> Callable[[Warp, SharedStorage], Allocator]:
+    if overlapped:
+        return OverlappedAllocator2Sm if pair else OverlappedAllocator1Sm
+    return Allocator2Sm if pair else Allocator1Sm

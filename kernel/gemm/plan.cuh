@@ -20,6 +20,8 @@ constexpr u32 C_STAGES = 2;
 constexpr u32 D_STAGES = 2;
 constexpr u32 CLC_STAGES = 2;
 constexpr u32 ACCUMULATOR_STAGES = 2;
+constexpr u32 ACCUMULATOR_BARRIERS = 2;
+constexpr bool OVERLAPPED = false;
 constexpr u32 SCALE_BUFFERS = 2;
 
 // 128 rows of the MMA in 1 CTAs.
@@ -76,6 +78,10 @@ constexpr u32 D_ROW_NBYTES = 128;
 constexpr u32 SFA_COLUMNS = 4;
 // 4 for each 128 of 128 rows and each atom along K.
 constexpr u32 SFB_COLUMNS = 4;
+// 128 columns, less 128 if they overlap.
+constexpr u32 ACCUMULATOR_STRIDE = 128;
+// 128 columns apart, in pieces of 32.
+constexpr u32 SUBTILES_TO_RELEASE = 4;
 static_assert(MAINLOOP_STAGES >= SCALE_BUFFERS);
 
 constexpr u32 WARP_THREADS = 32;
@@ -116,8 +122,8 @@ static_assert(END <= 232448, "a CTA has 232,448 bytes");
 static_assert(A % 1024 == 0 && B % 1024 == 0);  // 128-byte swizzle
 }  // namespace smem_map
 
-// TMEM columns: accumulators from 0, TILE_N apart, then (SFA, SFB) for each
-// scale buffer. Frames 4.3 and 4.4.
+// TMEM columns: accumulators from 0, ACCUMULATOR_STRIDE apart, then (SFA,
+// SFB) for each scale buffer. Frames 4.3 and 4.4.
 namespace tmem_map {
 constexpr u32 SFA = 256;
 constexpr u32 SFB = 272;

@@ -17,15 +17,21 @@ class TmemMap:
     end: int
 
     @classmethod
-    def of(cls, config: GemmConfig, sfa_columns: int, sfb_columns: int) -> TmemMap:
-        """Accumulators from column 0, then (SFA, SFB) for each k-tile of a buffer."""
-        n = config.tile.n
-        at = config.mainloop.accumulator_stages * n
+    def of(
+        cls, config: GemmConfig, stride: int, sfa_columns: int, sfb_columns: int
+    ) -> TmemMap:
+        """Accumulators from column 0, then (SFA, SFB) for each k-tile of a buffer.
+
+        Accumulators are `stride` columns apart; if that is less than they have, the
+        next one starts inside the one before.
+        """
+        stages = range(config.mainloop.accumulator_stages)
+        accumulators = tuple(i * stride for i in stages)
+        at = accumulators[-1] + config.tile.n
         sfa, sfb = [], []
         for _ in range(config.mainloop.scale_buffers * config.mainloop.k_group):
             sfa.append(at)
             at += sfa_columns
             sfb.append(at)
             at += sfb_columns
-        accumulators = tuple(i * n for i in range(config.mainloop.accumulator_stages))
         return cls(accumulators, tuple(sfa), tuple(sfb), at)

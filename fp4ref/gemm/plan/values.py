@@ -13,6 +13,7 @@ from typing import Any
 
 from fp4ref.gemm.config import SUBTILE_N, GemmConfig
 from fp4ref.gemm.descriptors import K_BLOCKS, OPERAND_SWIZZLE, SF_COLUMNS
+from fp4ref.gemm.plan.accumulator_values import AccumulatorValues
 from fp4ref.gemm.plan.epilogue_values import EpilogueValues
 from fp4ref.gemm.plan.json_values import json_values
 from fp4ref.gemm.plan.rings import RingSpec, rings
@@ -46,7 +47,7 @@ _ONE_SCALE = (
 )
 
 
-class Plan(EpilogueValues):
+class Plan(AccumulatorValues, EpilogueValues):
     """What follows from a configuration.
 
     Parameters
@@ -356,6 +357,8 @@ class Plan(EpilogueValues):
             clc_consumers=self.clc_consumers,
             clc_tx_bytes=RESPONSE_NBYTES,
             cta_group=self.cta_group,
+            accumulators=self.accumulator_barriers,
+            overlapped=self.overlapped,
             releases=self.a_parts + self.b_parts - 1,
         )
 
@@ -386,15 +389,18 @@ class Plan(EpilogueValues):
         return SmemMap.of(self.rings, self.buffers)
 
     @deduced(
-        "{c.accumulator_stages} accumulators of {p.tile_n} columns, then "
-        "{c.scale_buffers} of SFA and SFB for each of {p.k_group} k-tiles",
+        "{c.accumulator_stages} accumulators {p.accumulator_stride} columns apart, "
+        "then {c.scale_buffers} of SFA and SFB for each of {p.k_group} k-tiles",
         _BUILDER,
     )
     def tmem(self) -> TmemMap:
         """Columns in TMEM."""
         atoms = self.sf_atoms
         return TmemMap.of(
-            self.config, atoms * self.sfa_columns, atoms * self.sfb_columns
+            self.config,
+            self.accumulator_stride,
+            atoms * self.sfa_columns,
+            atoms * self.sfb_columns,
         )
 
     def idesc(self, scale_format: ScaleFormat, k_block: int = 0) -> int:

@@ -5,7 +5,7 @@
 struct Epilogue {
     const SharedStorage& storage;
     u32 taddr;
-    Consumer<ACCUMULATOR_STAGES> accumulator;
+    Consumer<ACCUMULATOR_BARRIERS> accumulator;
     Consumer<C_STAGES> c;
     u32 lane;            // first TMEM lane, and first row of the tile, of this warp
     u32 row;             // this thread's row of the tile

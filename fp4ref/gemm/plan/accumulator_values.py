@@ -1,0 +1,61 @@
+"""Part 4. accumulator_values: how many accumulators there are, and what two share."""
+
+from __future__ import annotations
+
+from fp4ref.gemm.config import SUBTILE_N, GemmConfig
+from fp4ref.gemm.plan.why import deduced
+from fp4ref.hardware.tmem import COLUMNS
+
+_BUILDER = "CUTLASS sm100_blockscaled_umma_builder.inl"
+_HELPER = "CUTLASS sm100_tmem_helper.hpp"
+_STORE = "CUTLASS sm100_epilogue_tma_warpspecialized.hpp"
+
+OVERLAP_COLUMNS = 128
+"""Columns that two overlapped accumulators share: CUTLASS's epilogue tile there."""
+
+
+class AccumulatorValues:
+    """The part of a `Plan` that says where D is accumulated."""
+
+    config: GemmConfig
+
+    @deduced(
+        "{c.accumulator_stages} of {c.tile_n} columns: two that leave no room for "
+        "scales share a part of theirs",
+        _BUILDER,
+    )
+    def overlapped(self) -> bool:
+        """Whether the second accumulator starts inside the first."""
+        return self.config.mainloop.accumulator_stages == 2 and (
+            2 * self.config.tile.n == COLUMNS
+        )
+
+    @deduced(
+        "asked: {c.accumulator_stages}; overlapped ones have one barrier, whose phase "
+        "says which of them",
+        _BUILDER,
+    )
+    def accumulator_barriers(self) -> int:
+        """Stages of the accumulator ring."""
+        return 1 if self.overlapped else self.config.mainloop.accumulator_stages
+
+    @deduced(
+        f"{{c.tile_n}} columns, less {OVERLAP_COLUMNS} if they overlap",
+        _HELPER,
+    )
+    def accumulator_stride(self) -> int:
+        """TMEM columns from one accumulator to the next."""
+        return self.config.tile.n - (OVERLAP_COLUMNS if self.overlapped else 0)
+
+    @deduced(
+        f"{{p.accumulator_stride}} columns apart, in pieces of {SUBTILE_N}",
+        _STORE,
+    )
+    def subtiles_to_release(self) -> int:
+        """Subtiles after whose load an accumulator is given back.
+
+        All of them; of overlapped accumulators those that the other one has too, which
+        are therefore loaded first.
+        """
+        columns = OVERLAP_COLUMNS if self.overlapped else self.config.tile.n
+        return columns // SUBTILE_N
