@@ -14,6 +14,14 @@ OVERLAP_COLUMNS = 128
 """Columns that two overlapped accumulators share: CUTLASS's epilogue tile there."""
 
 
+CARVEOUT_NBYTES = 160
+"""Barriers, CLC responses and TMEM pointer in CUTLASS's budget formula, with two
+accumulators."""
+
+_BARRIERS_NBYTES = 16
+"""A full and an empty barrier."""
+
+
 class AccumulatorValues:
     """The part of a `Plan` that says where D is accumulated."""
 
@@ -38,6 +46,15 @@ class AccumulatorValues:
     def accumulator_barriers(self) -> int:
         """Stages of the accumulator ring."""
         return 1 if self.overlapped else self.config.mainloop.accumulator_stages
+
+    @deduced(
+        f"{CARVEOUT_NBYTES} with two accumulator barriers, and {_BARRIERS_NBYTES} for "
+        "one more or less: {p.accumulator_barriers}",
+        "CUTLASS sm100_pipeline_carveout.inl",
+    )
+    def carveout_nbytes(self) -> int:
+        """What the budget formula keeps for barriers, CLC responses and pointers."""
+        return CARVEOUT_NBYTES + _BARRIERS_NBYTES * (self.accumulator_barriers - 2)
 
     @deduced(
         f"{{c.tile_n}} columns, less {OVERLAP_COLUMNS} if they overlap",

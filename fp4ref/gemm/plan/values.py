@@ -29,9 +29,6 @@ from fp4ref.layout.scale_factors import ATOM_COLS, ATOM_ROWS
 from fp4ref.numerics import ScaleFormat
 from fp4ref.numerics.elements import BLOCKS
 
-CARVEOUT_NBYTES = 160
-"""Barriers, CLC responses and TMEM pointer in CUTLASS's budget formula."""
-
 STAGE_BARRIER_NBYTES = 128
 """A stage's two barriers in the budget formula of CUTLASS 4.2.2 and later, which rounds
 them up. 4.2.0 and 4.2.1 take their 16 bytes: 36,880 for a stage of 128 x 128 x 256, not
@@ -280,8 +277,8 @@ class Plan(AccumulatorValues, EpilogueValues):
     # -- how many stages -----------------------------------------------------------
 
     @deduced(
-        f"{SMEM_NBYTES:,} - {CARVEOUT_NBYTES} - "
-        "{p.epilogue_nbytes:,} of epilogue; {p.stage_nbytes:,} a "
+        f"{SMEM_NBYTES:,} - "
+        "{p.carveout_nbytes} - {p.epilogue_nbytes:,} of epilogue; {p.stage_nbytes:,} a "
         "stage: {value}",
         _CARVEOUT,
     )
@@ -293,7 +290,7 @@ class Plan(AccumulatorValues, EpilogueValues):
         stages beside either; for bf16 C and D, with four C stages, 33,792 instead of
         49,152, and five stages where this kernel has four.
         """
-        free = SMEM_NBYTES - CARVEOUT_NBYTES - self.epilogue_nbytes
+        free = SMEM_NBYTES - self.carveout_nbytes - self.epilogue_nbytes
         return free // self.stage_nbytes
 
     @deduced("asked: {c.stages}; None takes all {p.most_stages} that fit", _CARVEOUT)
