@@ -61,6 +61,7 @@ def _asked(p: Plan) -> Iterator[str]:
     yield _constant("bool", "RASTER_ALONG_M", raster_along_m)
     yield _number("RASTER_SWIZZLE", config.tiles.raster_swizzle)
     yield _number("MMA_M", config.tile.m)
+    yield _constant("bool", "OF_16_BITS", str(p.kind == "f16").lower())
     for name in ("c_stages", "d_stages", "clc_stages", "accumulator_stages"):
         yield _number(name.upper(), config.asked(name))
     yield _number("ACCUMULATOR_BARRIERS", p.accumulator_barriers)
@@ -72,7 +73,8 @@ def _asked(p: Plan) -> Iterator[str]:
 _NUMBERS = (
     *("tile_m", "tile_n", "tile_k", "k_blocks", "subtile_n", "subtiles"),
     *("b_rows", "a_parts", "b_parts", "sfb_parts"),
-    *("sf_vec_size", "sfd_vec_size", "sf_atoms", "k_blocks_per_atom", "sfb_blocks"),
+    *("a_code", "b_code", "sf_vec_size", "sfd_vec_size", "sf_atoms"),
+    *("k_blocks_per_atom", "sfa_blocks", "sfb_blocks"),
     *("mainloop_stages", "k_group", "a_nbytes", "b_nbytes", "sfa_nbytes", "sfb_nbytes"),
     *("k_tile_tx_bytes", "c_subtile_nbytes", "c_row_nbytes", "d_row_nbytes"),
     *("sfa_columns", "sfb_columns"),

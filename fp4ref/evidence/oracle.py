@@ -20,6 +20,8 @@ from fp4ref.arguments import (
     require_instance,
 )
 from fp4ref.errors import InputError
+from fp4ref.evidence import fused_dot_add
+from fp4ref.evidence.fused_dot_add import fused_product
 from fp4ref.gemm.config import GemmConfig
 from fp4ref.numerics import (
     add_f32,
@@ -34,10 +36,10 @@ from fp4ref.numerics import (
 )
 from fp4ref.numerics.formats import require_float32
 from fp4ref.tensors.block_format import NVFP4_VEC_SIZE
-from fp4ref.tensors.block_scaled import BlockScaled, require_block_scaled
-from fp4ref.tensors.product import matmul
+from fp4ref.tensors.block_scaled import BlockScaled
+from fp4ref.tensors.product import matmul, require_pair
+from fp4ref.tensors.unscaled import Operand, OperandLike, require_operand
 
-MMA_K = 64
 FRACTION_BITS = 35
 """Bits that the MMA keeps below the largest exponent (MMA-Sim, GST-FDPA)."""
 
@@ -51,22 +53,24 @@ class Expected:
 
 
 def expected(
-    a: BlockScaled,
-    b: BlockScaled,
+    a: OperandLike,
+    b: OperandLike,
     c: NDArray[Any] | None = None,
     bias: NDArray[np.float32] | None = None,
     config: GemmConfig | None = None,
     alpha: float | None = None,
 ) -> Expected:
-    """Return D and SFD of the whole problem, from `matmul` and `quantize_blocks`.
+    """Return D and SFD of the whole problem, from whole products and `quantize_blocks`.
 
-    `alpha` is None for 1 over the product of the global scales, as in `fp4ref.run`.
+    The product is `matmul` of packed E2M1, and `fused_product` of all others. `alpha`
+    is None for 1 over the product of the global scales, as in `fp4ref.run`.
     """
     config = GemmConfig() if config is None else config
     require_instance(
         config, "config", GemmConfig, "For example GemmConfig.nvfp4(d_format='bf16')"
     )
-    accumulators = matmul(a, b)
+    a, b = require_operand(a, "a"), require_operand(b, "b")
+    accumulators = _accumulators(a, b)
     source = None if c is None else _float32_of_c(c, config, accumulators.shape)
     if bias is not None:
         bias = require_float32(bias, "bias")
@@ -110,6 +114,12 @@ def expected(
         vec_size=NVFP4_VEC_SIZE,
     )
     return Expected(codes[..., :n], scales)
+
+
+def _accumulators(a: Operand, b: Operand) -> NDArray[np.float32]:
+    """Return the accumulators after the last instruction."""
+    kind = require_pair(a, b)
+    return matmul(a, b) if kind.name == "mxf4nvf4" else fused_product(a, b, kind)
 
 
 _C_DTYPES = {
@@ -166,7 +176,7 @@ class Bound:
         return self.worst_ratio <= 1.0
 
 
-def bound(a: BlockScaled, b: BlockScaled, accumulators: NDArray[np.float32]) -> Bound:
+def bound(a: OperandLike, b: OperandLike, accumulators: NDArray[np.float32]) -> Bound:
     """Bound the accumulators' distance from the float64 product.
 
     A NaN scale makes its row or column NaN, and nothing else: an accumulator that is
@@ -182,20 +192,29 @@ def bound(a: BlockScaled, b: BlockScaled, accumulators: NDArray[np.float32]) -> 
       scales' exponents, and that of C is at most log2 P, so 2^e <= max(2^s, P), where
       2^s is at most the product of the largest scales of the row and of the column.
 
+    The other kinds have K + 1 terms in an instruction of K, are cut 25 bits below the
+    largest exponent, and take the exponents of the elements too; one of a zero is -133.
+
     The float64 product itself is off by at most K * 2^-53 * P.
     """
-    a, b = require_block_scaled(a, "a"), require_block_scaled(b, "b")
+    a, b = require_operand(a, "a"), require_operand(b, "b")
+    kind = require_pair(a, b)
     accumulators = require_float32(accumulators, "accumulators")
-    x = _values(a)
-    y = np.swapaxes(_values(b), -1, -2)
-    exact = x @ y
-    magnitude = np.abs(x) @ np.abs(y)
+    x, y = _values(a), np.swapaxes(_values(b), -1, -2)
     k = x.shape[-1]
-    steps = -(-k // MMA_K)
-    scale = _largest_scale(a)[..., :, None] * _largest_scale(b)[..., None, :]
+    with np.errstate(invalid="ignore"):
+        exact = x @ y
+        magnitude = np.abs(x) @ np.abs(y)
+    steps, terms, kept = -(-k // kind.k), 5, FRACTION_BITS
+    if kind.name == "mxf4nvf4":
+        one_sided = _largest_scale(a), _largest_scale(b)
+    else:
+        terms, kept = kind.k + 1, fused_dot_add.FRACTION_BITS
+        one_sided = _largest_exponent(a), _largest_exponent(b)
+    scale = one_sided[0][..., :, None] * one_sided[1][..., None, :]
     largest = np.maximum(scale, magnitude * (1 + 2.0**-20))
     truncation = np.maximum(2.0**-23 * magnitude * (1 + 2.0**-20), 2.0**-149)
-    alignment = 5 * 2.0**-FRACTION_BITS * largest
+    alignment = terms * 2.0**-kept * largest
     allowed = steps * (truncation + alignment) + k * 2.0**-53 * magnitude
     if accumulators.shape != exact.shape:
         raise InputError(
@@ -209,13 +228,23 @@ def bound(a: BlockScaled, b: BlockScaled, accumulators: NDArray[np.float32]) -> 
     return Bound(exact, allowed, float(ratio))
 
 
-def _values(q: BlockScaled) -> NDArray[np.float64]:
+def _values(q: Operand) -> NDArray[np.float64]:
     """Return code * block scale in float64, without the global scale."""
     return q.dequantize(np.float64) * float(q.global_scale or 1)
 
 
-def _largest_scale(q: BlockScaled) -> NDArray[np.float64]:
+def _largest_exponent(q: Operand) -> NDArray[np.float64]:
+    """Return 2^e for the largest exponent of each row, at least that of a zero."""
+    exponent = fused_dot_add.values(q).exponent.max(axis=-1)
+    largest: NDArray[np.float64] = np.exp2(
+        np.maximum(exponent, fused_dot_add.ZERO_EXPONENT / 2)
+    )
+    return largest
+
+
+def _largest_scale(q: Operand) -> NDArray[np.float64]:
     """Largest block scale of each row, (..., M)."""
+    assert isinstance(q, BlockScaled)  # of packed E2M1
     largest: NDArray[np.float64] = (
         q.scale_format.decode(q.scales).astype(np.float64).max(axis=-1)
     )

@@ -31,7 +31,7 @@ from fp4ref.hardware.order.race import Findings, Race, Verdict
 from fp4ref.layout import unswizzle_scales
 from fp4ref.numerics.elements import element
 from fp4ref.tensors.block_format import NVFP4_VEC_SIZE
-from fp4ref.tensors.block_scaled import BlockScaled, require_block_scaled
+from fp4ref.tensors.unscaled import OperandLike, require_operand
 from fp4ref.trace import State, Trace
 
 BackendName = Literal["emulator", "ptx", "device"]
@@ -108,8 +108,8 @@ class Run:
 
 
 def run(
-    a: BlockScaled,
-    b: BlockScaled,
+    a: OperandLike,
+    b: OperandLike,
     c: NDArray[Any] | None = None,
     *,
     bias: NDArray[np.float32] | None = None,
@@ -129,8 +129,10 @@ def run(
     Parameters
     ----------
     a, b
-        NVFP4 operands (M, K) and (N, K), or with a leading batch dimension. M and N are
-        any positive size; K is a multiple of 32.
+        Operands (M, K) and (N, K), or with a leading batch dimension, of the formats
+        that the configuration asks for: `BlockScaled`, or arrays of an operand type
+        without scales, as bfloat16. M and N are any positive size; K of NVFP4 is a
+        multiple of 32.
     c
         (M, N) or (L, M, N) in `c_format` (bf16 as ml_dtypes or uint16 bits).
     bias
@@ -170,7 +172,7 @@ def run(
     require_choice(ordering, "ordering", get_args(Ordering))
     require_choice(trace, "trace", (False, True))
     require_choice(races, "races", get_args(Races))
-    a, b = require_block_scaled(a, "a"), require_block_scaled(b, "b")
+    a, b = require_operand(a, "a"), require_operand(b, "b")
     config = GemmConfig() if config is None else config
     sms = require_integer(sms, "sms", 1)
     _check_types(config, c, bias)
@@ -275,7 +277,7 @@ def _meta(problem: GemmProblem, backend: str) -> dict[str, Any]:
     return {
         "backend": backend,
         "shape": {"m": params.m, "n": params.n, "k": params.k, "l": params.l},
-        "scale_format": params.scale_format.name,
+        "scale_format": params.scale_format.name if params.scale_format else None,
         "alpha": params.alpha,
         "config": json_values(problem.config),
         "plan": planned.to_dict(),

@@ -183,6 +183,7 @@ def _scales(p: Problem) -> Values:
         ("SFA", p.params.sfa, p.params.m, TILE_M),
         ("SFB", p.params.sfb, p.params.n, p.plan.sf_rows_b),
     ):
+        assert tensor_map is not None  # the frames are those of scaled operands
         found[name] = map_values(tensor_map) | {
             "scales": [rows, -(-p.params.k // SF_VEC_SIZE)],
             "tile": [tile_rows, TILE_K // SF_VEC_SIZE],

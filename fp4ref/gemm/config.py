@@ -14,6 +14,7 @@ from fp4ref.tensors.block_format import NVFP4_VEC_SIZE
 
 TILE_M = 128
 TILE_K = 256
+"""Of the default's operands, packed E2M1."""
 SF_VEC_SIZE = NVFP4_VEC_SIZE
 SUBTILE_N = 32
 """Columns of D that the epilogue handles at a time."""
@@ -30,12 +31,15 @@ class Tile:
     m
         128 for one SM, 256 for a pair, of which each CTA has half.
     n
-        64, 128, 192 or 256. K is 256.
+        64, 128, 192 or 256.
+    k
+        None takes the elements of a row of 128 bytes in shared memory: 256 of packed
+        E2M1, 64 of 16 bits, and 128 of all others.
     """
 
     m: int = TILE_M
     n: int = 128
-    k: int = TILE_K
+    k: int | None = None
 
 
 @dataclass(frozen=True)
@@ -46,10 +50,16 @@ class Operands:
     ----------
     operand_format
         ``"nvfp4"``, a scale for 16 elements of type UE4M3 or UE8M0 as the operands have
-        it, or ``"mxfp4"``, a UE8M0 scale for 32.
+        it; with a UE8M0 scale for 32 ``"mxfp4"``, ``"mxfp8_e4m3"``, ``"mxfp8_e5m2"``,
+        ``"mxfp6_e2m3"`` and ``"mxfp6_e3m2"``; without scales ``"f16"``, ``"bf16"``,
+        ``"e4m3"``, ``"e5m2"``, ``"e2m3"``, ``"e3m2"`` and ``"e2m1"``.
+    b_format
+        Of B where it is another: formats of 8 bits and less go together if both have a
+        scale for 32 elements, or neither has scales. None is that of A.
     """
 
-    operand_format: Literal["nvfp4", "mxfp4"] = "nvfp4"
+    operand_format: str = "nvfp4"
+    b_format: str | None = None
 
 
 @dataclass(frozen=True)

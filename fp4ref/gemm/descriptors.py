@@ -4,24 +4,23 @@ from __future__ import annotations
 
 from functools import cache
 
-from fp4ref.gemm.config import TILE_K
 from fp4ref.hardware.smem import SmemDescriptor
-from fp4ref.hardware.tcgen05 import CP_NBYTES, MMA_K
+from fp4ref.hardware.tcgen05 import CP_NBYTES, ROW_NBYTES
 from fp4ref.layout import SwizzleMode
-
-K_BLOCKS = TILE_K // MMA_K
-
-SF_COLUMNS = 4
-"""TMEM columns of the scales of 128 rows and one K=64 block."""
 
 OPERAND_SWIZZLE = SwizzleMode.B128
 """Of A and B: a row of a stage is the 128 bytes of its span."""
 
-K_BLOCK_STEP = MMA_K // 2 >> 4
-"""Added to an operand descriptor for each K=64 block: 32 bytes."""
+K_BLOCKS = OPERAND_SWIZZLE.span // ROW_NBYTES
+
+SF_COLUMNS = 4
+"""TMEM columns of a scale atom: 128 rows and four scales."""
+
+K_BLOCK_STEP = ROW_NBYTES >> 4
+"""Added to an operand descriptor for each MMA along K: 32 bytes."""
 
 SF_BLOCK_STEP = CP_NBYTES >> 4
-"""Added to a scale descriptor for each K=64 block: 512 bytes."""
+"""Added to a scale descriptor for each scale atom: 512 bytes."""
 
 
 @cache

@@ -49,6 +49,8 @@ class GemmParams:
         Sizes and batch count.
     tile_k
         K of a stage; compiled in, in CUDA.
+    scale_format, sfa, sfb
+        None for operands without scales.
     sfd, bias
         Global addresses of plain pointers; 0 when unused.
     alpha
@@ -60,12 +62,12 @@ class GemmParams:
     k: int
     l: int  # noqa: E741  the batch mode's name in CUTLASS
     tile_k: int
-    scale_format: ScaleFormat
+    scale_format: ScaleFormat | None
     alpha: float
     a: TensorMap
     b: TensorMap
-    sfa: TensorMap
-    sfb: TensorMap
+    sfa: TensorMap | None
+    sfb: TensorMap | None
     c: TensorMap | None
     d: TensorMap
     sfd: int
@@ -108,7 +110,11 @@ class Field:
 FIELDS: tuple[Field, ...] = (
     Field("a", Kind.TENSOR_MAP, "A: (K, M, L)"),
     Field("b", Kind.TENSOR_MAP, "B: (K, N, L)"),
-    Field("sfa", Kind.TENSOR_MAP, "SFA: atoms along K, then blocks of 128 rows"),
+    Field(
+        "sfa",
+        Kind.TENSOR_MAP,
+        "SFA: atoms along K, then blocks of 128 rows; zeros without",
+    ),
     Field("sfb", Kind.TENSOR_MAP, "SFB: likewise"),
     Field("c", Kind.TENSOR_MAP, "C: (N, M, L); zeros without C"),
     Field("d", Kind.TENSOR_MAP, "D: (N, M, L)"),

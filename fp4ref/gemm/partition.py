@@ -28,7 +28,7 @@ def gemm_params(
     plan: Plan,
     shape: tuple[int, int, int, int],
     at: Mapping[str, int],
-    scale_format: ScaleFormat,
+    scale_format: ScaleFormat | None,
     alpha: float,
 ) -> GemmParams:
     """Return the kernel's parameters for tensors at these addresses.
@@ -38,12 +38,18 @@ def gemm_params(
     shape
         (L, M, N, K).
     at
-        Global address by tensor name; SFD and bias may be missing, and C where the
-        kernel has none.
+        Global address by tensor name; SFD and bias may be missing, and C, SFA and SFB
+        where the kernel has none.
     """
     batches, m, n, k = shape
     config = plan.config
     has_c = config.epilogue.c_format is not None
+    box_a = plan.tile_k, plan.tile_m // plan.a_parts
+    box_b = plan.tile_k, plan.b_rows // plan.b_parts
+    sfa = sfb = None
+    if plan.sf_atoms:
+        sfa = scale_map(at["SFA"], m, k, batches, plan, plan.sf_rows_a, plan.a_parts)
+        sfb = scale_map(at["SFB"], n, k, batches, plan, plan.sf_rows_b, plan.sfb_parts)
     return GemmParams(
         m=m,
         n=n,
@@ -52,14 +58,10 @@ def gemm_params(
         tile_k=plan.tile_k,
         scale_format=scale_format,
         alpha=alpha,
-        a=operand_map(
-            at["A"], m, k, batches, (plan.tile_k, plan.tile_m // plan.a_parts)
-        ),
-        b=operand_map(
-            at["B"], n, k, batches, (plan.tile_k, plan.b_rows // plan.b_parts)
-        ),
-        sfa=scale_map(at["SFA"], m, k, batches, plan, plan.sf_rows_a, plan.a_parts),
-        sfb=scale_map(at["SFB"], n, k, batches, plan, plan.sf_rows_b, plan.sfb_parts),
+        a=operand_map(at["A"], m, k, batches, box_a, plan.a_type),
+        b=operand_map(at["B"], n, k, batches, box_b, plan.b_type),
+        sfa=sfa,
+        sfb=sfb,
         c=output_map(at["C"], m, n, batches, plan.c_type, plan) if has_c else None,
         d=output_map(at["D"], m, n, batches, plan.d_type, plan),
         sfd=at.get("SFD", 0),
@@ -69,14 +71,20 @@ def gemm_params(
 
 
 def operand_map(
-    address: int, rows: int, k: int, batches: int, box: tuple[int, int]
+    address: int,
+    rows: int,
+    k: int,
+    batches: int,
+    box: tuple[int, int],
+    data_type: DataType = DataType.U4_ALIGN8B,
 ) -> TensorMap:
-    """Tensor map of A or B: packed E2M1, K-major; `box` is (K, rows). Frame 3.1."""
+    """Tensor map of A or B, K-major without gaps; `box` is (K, rows). Frame 3.1."""
+    pitch = k * data_type.bits // 8
     return TensorMap(
-        DataType.U4_ALIGN8B,
+        data_type,
         address,
         (k, rows, batches),
-        (k // 2, rows * k // 2),
+        (pitch, rows * pitch),
         (*box, 1),
         swizzle=SwizzleMode.B128,
     )
@@ -91,7 +99,11 @@ def scale_map(
     box_rows: int,
     parts: int = 1,
 ) -> TensorMap:
-    """Tensor map of SFA or SFB: whole atoms along K, blocks of 128 rows. Frame 3.4."""
+    """Tensor map of SFA or SFB: atoms along K, blocks of 128 rows. Frame 3.4.
+
+    The box is one of `parts`, made of atoms along K; where these are too few, of row
+    blocks, and then of pieces of an atom.
+    """
     atoms_k, blocks = -(-k // plan.sf_atom_k), -(-rows // ATOM_ROWS)
     atom = 2 * ATOM_ELEMENTS
     return TensorMap(
@@ -99,8 +111,37 @@ def scale_map(
         address,
         (ATOM_ELEMENTS, atoms_k, blocks, batches),
         (atom, atom * atoms_k, atom * atoms_k * blocks),
-        (ATOM_ELEMENTS, plan.sf_atoms // parts, box_rows // ATOM_ROWS, 1),
+        scale_box(plan.sf_atoms, box_rows // ATOM_ROWS, parts),
     )
+
+
+def scales_of(plan: Plan, blocks: int) -> Coords:
+    """Extents of the scales of a stage with `blocks` row blocks, as TMA counts."""
+    return ATOM_ELEMENTS, plan.sf_atoms, blocks, 1
+
+
+def scale_box(atoms: int, blocks: int, parts: int) -> Coords:
+    """Box of one of `parts` of a stage's scales: the slowest in memory is cut first.
+
+    Source: CUTLASS ``make_tma_copy``, which cuts the box of a multicast so.
+    """
+    along_k = min(parts, atoms)
+    of_blocks = min(parts // along_k, blocks)
+    of_atom = parts // along_k // of_blocks
+    return ATOM_ELEMENTS // of_atom, atoms // along_k, blocks // of_blocks, 1
+
+
+def part_coords(corner: Coords, nth: int, box: Coords, whole: Coords) -> Coords:
+    """Corner of the `nth` box of a whole one, as they follow each other in memory.
+
+    Where more than one extent is cut, the first is fastest, then the last, because the
+    atoms along K are slowest.
+    """
+    cuts = [w // b for w, b in zip(whole, box, strict=True)]
+    at = [0] * len(box)
+    for i in (0, *range(len(box) - 1, 0, -1)):
+        nth, at[i] = divmod(nth, cuts[i])
+    return tuple(c + a * b for c, a, b in zip(corner, at, box, strict=True))
 
 
 def pitch_elements(n: int, data_type: DataType) -> int:

@@ -23,9 +23,11 @@ from fp4ref.gemm.multiply.allocator_overlapped import (
     OverlappedAllocator1Sm,
     OverlappedAllocator2Sm,
 )
+from fp4ref.gemm.multiply.mxf8f6f4 import OneSmMxf8f6f4, TwoSmMxf8f6f4
 from fp4ref.gemm.multiply.one_sm import OneSm
 from fp4ref.gemm.multiply.scale_copies import ScaleColumns
 from fp4ref.gemm.multiply.two_sm import TwoSm
+from fp4ref.gemm.multiply.unscaled import OneSmUnscaled, TwoSmUnscaled
 from fp4ref.gemm.pipeline import Stage
 from fp4ref.gemm.plan import Plan
 from fp4ref.gemm.shared_storage import SharedStorage
@@ -121,6 +123,15 @@ class Parts:
     output: Output
 
 
+_MULTIPLIERS: dict[str, tuple[type[OneSm], type[OneSm]]] = {
+    "mxf4nvf4": (OneSm, TwoSm),
+    "mxf8f6f4": (OneSmMxf8f6f4, TwoSmMxf8f6f4),
+    "f8f6f4": (OneSmUnscaled, TwoSmUnscaled),
+    "f16": (OneSmUnscaled, TwoSmUnscaled),
+}
+"""For one SM and for a pair, by kind of MMA."""
+
+
 def parts(plan: Plan) -> Parts:
     """Choose the pieces of a plan."""
     config, asks_clc = plan.config, plan.ring("clc").used
@@ -139,7 +150,7 @@ def parts(plan: Plan) -> Parts:
         loader=MulticastLoader if clustered else TmaLoader,
         load_order_barrier=LoadOrder if plan.loads_c else NoLoadOrder,
         allocator=_allocator(pair, plan.overlapped),
-        multiplier=TwoSm if pair else OneSm,
+        multiplier=_MULTIPLIERS[plan.kind][pair],
         fusion=plan.fusion,
         output=output,
     )

@@ -23,7 +23,9 @@ from fp4ref.hardware.machine import Machine
 from fp4ref.layout import sf_nbytes
 from fp4ref.numerics import unpack_e2m1
 from fp4ref.numerics.elements import BLOCKS, element
+from fp4ref.numerics.kinds import kind_of
 from fp4ref.tensors.block_scaled import BlockScaled
+from fp4ref.tensors.unscaled import Operand
 from fp4ref.trace import Bytes, Dim3
 
 K_MULTIPLE = 32
@@ -59,7 +61,8 @@ class GemmProblem:
     Parameters
     ----------
     a, b
-        NVFP4 operands (M, K) and (N, K), or with a leading batch dimension L.
+        Operands (M, K) and (N, K) of the configuration's formats, or with a leading
+        batch dimension L.
     c
         (M, N) or (L, M, N) in `config.epilogue.c_format` bits, or None.
     bias
@@ -77,15 +80,15 @@ class GemmProblem:
     def __init__(
         self,
         machine: Machine,
-        a: BlockScaled,
-        b: BlockScaled,
+        a: Operand,
+        b: Operand,
         c: NDArray[Any] | None,
         bias: NDArray[np.float32] | None,
         config: GemmConfig,
         alpha: float | None = None,
     ) -> None:
         self.machine, self.config, self.plan = machine, config, plan(config)
-        batches, m, n, k = _sizes(a, b, self.plan.sf_vec_size)
+        batches, m, n, k = _sizes(a, b, self.plan)
         self.shape = (batches, m, n)
         d_pitch = pitch_elements(n, self.plan.d_type)
         self._d_nbytes = batches * m * d_pitch * self.plan.d_type.bits // 8
@@ -102,8 +105,8 @@ class GemmProblem:
 
     def _upload(
         self,
-        a: BlockScaled,
-        b: BlockScaled,
+        a: Operand,
+        b: Operand,
         c: NDArray[Any] | None,
         bias: NDArray[np.float32] | None,
     ) -> dict[str, int]:
@@ -112,9 +115,10 @@ class GemmProblem:
         at = {
             "A": gmem.upload("A", a.packed()),
             "B": gmem.upload("B", b.packed()),
-            "SFA": gmem.upload("SFA", a.swizzled_scales().data),
-            "SFB": gmem.upload("SFB", b.swizzled_scales().data),
         }
+        for name, q in (("SFA", a), ("SFB", b)):
+            if isinstance(q, BlockScaled):
+                at[name] = gmem.upload(name, q.swizzled_scales().data)
         if config.epilogue.c_format is not None:
             at["C"] = gmem.upload("C", _padded_c(c, self.shape, self.plan))
         elif c is not None:
@@ -222,14 +226,19 @@ class GemmProblem:
         return GemmOutput(np.where(mask, d[..., :n], zero), sfd, mask)
 
 
-def _sizes(a: BlockScaled, b: BlockScaled, vec_size: int) -> tuple[int, int, int, int]:
+def _sizes(a: Operand, b: Operand, plan: Plan) -> tuple[int, int, int, int]:
     """Return (L, M, N, K); raise `InputError` if the operands do not fit."""
-    for name, q in (("A", a), ("B", b)):
-        if q.vec_size != vec_size:
+    asked = (
+        ("A", a, plan.a_format, "operand_format"),
+        ("B", b, plan.b_format, "b_format"),
+    )
+    for name, q, wanted, field in asked:
+        if q.format != wanted:
+            remedy = f"Make {name} anew in {wanted}"
+            if name == "A" or kind_of(plan.a_format, q.format):
+                remedy = f"Set {field}={q.format!r}, or make {name} anew"
             raise InputError(
-                f"{name} has one scale for {q.vec_size} elements; this kernel takes "
-                f"{vec_size}: set operand_format={q.format!r}",
-                gap="gemm-operands",
+                f"{name} is {q.format}; this kernel takes {wanted}. {remedy}"
             )
         if q.codes.ndim not in (2, 3):
             raise InputError(
@@ -240,9 +249,10 @@ def _sizes(a: BlockScaled, b: BlockScaled, vec_size: int) -> tuple[int, int, int
                 f"{name} has shape {q.codes.shape}; every size is at least 1"
             )
     if a.scale_format is not b.scale_format:
+        types = [q.scale_format.name if q.scale_format else "no" for q in (a, b)]
         raise InputError(
-            f"A has {a.scale_format.name} scales and B {b.scale_format.name}; the "
-            "instruction descriptor has one scale type for both"
+            f"A has {types[0]} scales and B {types[1]}; the instruction descriptor has "
+            "one scale type for both"
         )
     *lead_a, m, k = a.codes.shape
     *lead_b, n, k_b = b.codes.shape
@@ -251,16 +261,22 @@ def _sizes(a: BlockScaled, b: BlockScaled, vec_size: int) -> tuple[int, int, int
             f"A is {a.codes.shape} and B is {b.codes.shape}; K and the batch dimension "
             "must agree (D = A @ B.T)"
         )
-    if k != padded_k(k):
+    if k % plan.k_multiple:
+        bits = plan.a_type.bits
+        pitch = {4: "K / 2", 6: "3 * K / 4", 8: "K", 16: "2 * K"}[bits]
+        why = f"TMA's row pitch of {pitch} bytes is a multiple of 16"
+        if plan.a_type.is_padded or plan.b_type.is_padded:
+            why = "TMA takes whole boxes of 128 padded elements"
+        code = "code 0 and scale 0" if plan.sf_atoms else "code 0"
         raise InputError(
-            f"K = {k}: K must be a multiple of {K_MULTIPLE}, because TMA's row pitch "
-            f"of K / 2 bytes is a multiple of 16. Pad with code 0 and scale 0 to "
-            f"{padded_k(k)}; the result does not change"
+            f"K = {k}: K must be a multiple of {plan.k_multiple}, because {why}. Pad "
+            f"with {code} to {-(-k // plan.k_multiple) * plan.k_multiple}; the result "
+            "does not change"
         )
     return (lead_a[0] if lead_a else 1), m, n, k
 
 
-def _alpha(a: BlockScaled, b: BlockScaled, given: float | None) -> float:
+def _alpha(a: Operand, b: Operand, given: float | None) -> float:
     """Return alpha as float32: the one given, or 1 over the global scales."""
     if given is not None:
         return require_finite_float32(given, "alpha")

@@ -305,6 +305,15 @@ BLOCKS: Final[Mapping[str, BlockFormat]] = MappingProxyType(
                 element="e2m1",
                 scale_formats=(ScaleFormat.UE8M0,),
             ),
+            *(
+                BlockFormat(
+                    name=f"mxfp{ELEMENTS[each].bits}_{each}",
+                    vec_size=32,
+                    element=each,
+                    scale_formats=(ScaleFormat.UE8M0,),
+                )
+                for each in ("e4m3", "e5m2", "e2m3", "e3m2")
+            ),
         )
     }
 )
@@ -326,9 +335,5 @@ def element(name: str) -> Element:
 
 def legal_scale_formats(vec_size: int) -> tuple[ScaleFormat, ...]:
     """Return the scale formats that an MMA takes with so many elements per scale."""
-    return tuple(
-        scale_format
-        for each in BLOCKS.values()
-        if each.vec_size == vec_size
-        for scale_format in each.scale_formats
-    )
+    blocks = (each for each in BLOCKS.values() if each.vec_size == vec_size)
+    return tuple(dict.fromkeys(f for each in blocks for f in each.scale_formats))

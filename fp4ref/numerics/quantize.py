@@ -9,10 +9,12 @@ block-scaled GEMM computes it (CUTLASS ``LinCombBlockScaleFactor``, file
     s     = min.NaN(norm * (1 / decode(scale)), FLT_MAX)
     code  = encode_e2m1(z_i * s)
 
-A block decodes to ``code * scale / norm``.
+A block decodes to ``code * scale / norm``. Elements of other formats have their own
+largest value for the 6 of E2M1.
 
-CUTLASS takes ``rcp.approx.ftz.f32`` for both reciprocals. On 6 and on each of the
-eight UE4M3 significands that instruction returns the correctly rounded quotient
+CUTLASS takes ``rcp.approx.ftz.f32`` for both reciprocals. On 6, on the largest value of
+each element format, whose significands are 1.75 and 1.875, and on each of the eight
+UE4M3 significands that instruction returns the correctly rounded quotient
 (measured on sm_90; its error depends on the significand only), so true division
 gives the same bits. The reciprocal of a UE8M0 scale is a power of two and exact: the
 one with code ``254 - scale``.
@@ -40,15 +42,12 @@ from fp4ref.numerics.formats import (
     F32,
     F64,
     U8,
-    decode_e2m1,
-    encode_e2m1,
     require_codes,
     require_float32,
 )
 
 _E2M1_MAX: Final = np.float32(element("e2m1").largest)
 _UE4M3_MAX: Final = np.float32(element("ue4m3").largest)
-_ONE_SIXTH: Final = np.float32(1.0) / _E2M1_MAX  # 0x3E2AAAAB, rcp.approx.ftz(6)
 _FLT_MAX: Final = np.finfo(np.float32).max
 
 
@@ -58,6 +57,7 @@ def quantize_blocks(
     norm: float,
     scale_format: ScaleFormat,
     vec_size: int = 16,
+    element_format: str = "e2m1",
 ) -> tuple[U8, U8]:
     """Quantise every run of `vec_size` elements of the last dimension.
 
@@ -69,11 +69,13 @@ def quantize_blocks(
         ``norm_constant``. `amax_global_scale` gives the one that uses all of UE4M3.
     vec_size
         16 or 32.
+    element_format
+        Of the codes: one of 8 bits or less.
 
     Returns
     -------
     codes : (..., K)
-        E2M1, one per byte.
+        One per byte.
     scales : (..., K / vec_size)
         In `scale_format`.
 
@@ -97,15 +99,16 @@ def quantize_blocks(
             f"quantize_blocks z: shape {array.shape}; the last dimension must be a "
             f"multiple of vec_size {vec_size}. Pad it with zeros"
         )
-    factor = _float32_norm(norm)
+    factor, to = _float32_norm(norm), element(element_format)
     blocks = array.reshape(*array.shape[:-1], array.shape[-1] // vec_size, vec_size)
     with np.errstate(all="ignore"):
         amax = np.abs(blocks).max(axis=-1)  # np.max propagates NaN, as max.NaN does
-        target = amax * (factor * _ONE_SIXTH)
+        # 0x3E2AAAAB for E2M1, as rcp.approx.ftz(6)
+        target = amax * (factor * (np.float32(1.0) / np.float32(to.largest)))
         scales = scale_format.encode(target)
         reciprocal = np.float32(1.0) / scale_format.decode(scales)
         s = np.minimum(factor * reciprocal, _FLT_MAX)  # 1/0 becomes FLT_MAX
-        codes = encode_e2m1(blocks * s[..., np.newaxis])
+        codes = to.encode(blocks * s[..., np.newaxis]).astype(np.uint8, copy=False)
     return codes.reshape(array.shape), scales
 
 
@@ -150,6 +153,7 @@ def dequantize_blocks(
     *,
     scale_format: ScaleFormat,
     dtype: Literal["float32"] = "float32",
+    element_format: str = "e2m1",
 ) -> F32: ...
 @overload
 def dequantize_blocks(
@@ -158,6 +162,7 @@ def dequantize_blocks(
     *,
     scale_format: ScaleFormat,
     dtype: Literal["float64"],
+    element_format: str = "e2m1",
 ) -> F64: ...
 def dequantize_blocks(
     codes: npt.ArrayLike,
@@ -165,6 +170,7 @@ def dequantize_blocks(
     *,
     scale_format: ScaleFormat,
     dtype: Literal["float32", "float64"] = "float32",
+    element_format: str = "e2m1",
 ) -> F32 | F64:
     """Return ``code * scale``; the global scale is not divided out.
 
@@ -174,14 +180,14 @@ def dequantize_blocks(
     Parameters
     ----------
     codes : (..., K)
-        E2M1, one per byte.
+        Of `element_format`, one per byte.
     scales : (..., K / vec_size)
         The vector size is the quotient of the two last dimensions.
 
     Raises
     ------
     InputError
-        The shapes do not fit together, or a code is above 15.
+        The shapes do not fit together, or a code has more bits than its format.
     """
     require_scale_format(scale_format, "dequantize_blocks")
     dtype = require_choice(
@@ -190,7 +196,9 @@ def dequantize_blocks(
         ("float32", "float64"),
         "Convert the result for anything narrower",
     )
-    data = require_codes(codes, "dequantize_blocks codes", highest=0xF)
+    of = element(element_format)
+    highest = (1 << of.bits) - 1
+    data = require_codes(codes, "dequantize_blocks codes", highest=highest)
     scale_codes = require_codes(scales, "dequantize_blocks scales")
     if (
         0 in (data.ndim, scale_codes.ndim)
@@ -203,7 +211,7 @@ def dequantize_blocks(
             "need the same leading dimensions and a whole number of elements per "
             "scale. Pass scales as a (rows, K / vec_size) matrix, not in tiled layout"
         )
-    values = decode_e2m1(data).astype(dtype)
+    values = of.values(data).astype(dtype)
     factors = scale_format.decode(scale_codes).astype(dtype)
     vec_size = data.shape[-1] // scale_codes.shape[-1]
     with np.errstate(all="ignore"):

@@ -1,13 +1,18 @@
-"""block_scaled: a matrix of E2M1 codes with one scale per block of K.
+"""block_scaled: a matrix of narrow codes with one scale per block of K.
 
-    value(m, k) = E2M1(codes[m, k]) * scale(scales[m, k // vec]) / global_scale
+    value(m, k) = element(codes[m, k]) * scale(scales[m, k // vec]) / global_scale
 
-    format    vec   scale format              MMA
-    nvfp4     16    UE4M3, or UE8M0           kind::mxf4nvf4, block16
-    mxfp4     32    UE8M0                     kind::mxf4, block32
+    format        vec   elements   scale format      MMA
+    nvfp4         16    E2M1       UE4M3, or UE8M0   kind::mxf4nvf4, block16
+    mxfp4         32    E2M1       UE8M0             kind::mxf4, block32
+    mxfp8_e4m3    32    E4M3       UE8M0             kind::mxf8f6f4, block32
+    mxfp8_e5m2    32    E5M2       UE8M0             kind::mxf8f6f4, block32
+    mxfp6_e2m3    32    E2M3       UE8M0             kind::mxf8f6f4, block32
+    mxfp6_e3m2    32    E3M2       UE8M0             kind::mxf8f6f4, block32
 
 The last dimension is K, along which the GEMM sums; the MMA takes packed E2M1 K-major
-only. The global scale has no place in the MMA: it is divided out of the result, as
+only. MXFP4 goes with the MXFP8 and MXFP6 formats too, in kind::mxf8f6f4. The global
+scale has no place in the MMA: it is divided out of the result, as
 ``alpha = 1 / (G_A * G_B)``. Source: PTX ISA, tcgen05.mma block scaling.
 """
 
@@ -23,8 +28,9 @@ from numpy.typing import ArrayLike, NDArray
 from fp4ref.arguments import require_choice, require_instance
 from fp4ref.errors import InputError, LayoutError
 from fp4ref.layout import SwizzledScales, swizzle_scales
-from fp4ref.numerics.elements import BLOCKS, ScaleFormat
-from fp4ref.numerics.formats import pack_e2m1, require_codes, unpack_e2m1
+from fp4ref.numerics.elements import BLOCKS, ScaleFormat, element
+from fp4ref.numerics.formats import require_codes
+from fp4ref.numerics.packing import pack_codes, unpack_codes
 from fp4ref.numerics.quantize import dequantize_blocks
 from fp4ref.tensors.block_format import (
     check_shapes,
@@ -48,13 +54,14 @@ class BlockScaled:
     Parameters
     ----------
     codes : uint8 (..., M, K)
-        One E2M1 code per byte. `from_packed` takes two per byte.
+        One code per byte, in its low bits. `from_packed` takes them without gaps.
     scales : uint8 (..., M, K / vec)
         Row-major codes of `scale_format`; bit 7 of UE4M3 is ignored, as in the MMA. Or
         `SwizzledScales`, or the ml_dtypes types float8_e4m3fn and float8_e8m0fnu, which
         say themselves what they are.
     format
-        ``"nvfp4"`` or ``"mxfp4"``. None is refused: bytes do not say what they are.
+        ``"nvfp4"``, ``"mxfp4"``, ``"mxfp8_e4m3"``, ... None is refused: bytes do not
+        say what they are.
     scale_format
         The default of the format where it is not given.
     global_scale
@@ -89,7 +96,9 @@ class BlockScaled:
         scale_format: ScaleFormat | str | None = None,
         global_scale: float | None = None,
     ) -> None:
-        code_array = require_codes(codes, "codes", highest=0xF)
+        known = isinstance(format, str) and format in BLOCKS
+        highest = (1 << element(format or "").bits) - 1 if known else 0xF
+        code_array = require_codes(codes, "codes", highest)
         scale_array, declared = read_scales(scales)
         format = require_format(format)
         scale_format = choose_scale_format(format, scale_format, declared)
@@ -121,7 +130,8 @@ class BlockScaled:
 
         Parameters
         ----------
-        packed : uint8 (..., M, K / 2)
+        packed : uint8 (..., M, K * bits / 8)
+            For 4-bit elements two a byte, for 6-bit ones four in three bytes.
         global_scale_convention
             Required with `global_scale`. ``"encode"`` is G; ``"decode"`` is 1/G, the
             number that ModelOpt and torchao multiply by.
@@ -136,12 +146,18 @@ class BlockScaled:
             As for the class, or the convention or nibble order is not one of the two.
         """
         data = require_codes(packed, "packed")
-        vec_size = BLOCKS[require_format(format)].vec_size
-        if data.ndim < 2 or 0 in data.shape or 2 * data.shape[-1] % vec_size:
+        block = BLOCKS[require_format(format)]
+        bits = element(block.element).bits
+        if (
+            data.ndim < 2
+            or 0 in data.shape
+            or 8 * data.shape[-1] % (bits * block.vec_size)
+        ):
+            row = {4: "K / 2), two codes a byte", 6: "3 * K / 4), four codes in three"}
             raise InputError(
-                f"packed of shape {data.shape}; {format} takes (..., M, K / 2), two "
-                f"codes a byte, with K a multiple of {vec_size}. Pad K with code 0 and "
-                "scale 0"
+                f"packed of shape {data.shape}; {format} takes (..., M, "
+                f"{row.get(bits, 'K), one code a byte')}, with K a multiple of "
+                f"{block.vec_size}. Pad K with code 0 and scale 0"
             )
         require_choice(
             nibble_order,
@@ -151,9 +167,9 @@ class BlockScaled:
             "not read here; unpack it to codes first",
             gap="packing",
         )
-        if nibble_order == "high_first":
+        if nibble_order == "high_first" and bits == 4:
             data = (data << np.uint8(4)) | (data >> np.uint8(4))
-        matrix = cls(unpack_e2m1(data), scales, format, scale_format)
+        matrix = cls(unpack_codes(data, bits), scales, format, scale_format)
         if global_scale is None:
             return matrix
         encode = _encode_scale(matrix, global_scale, global_scale_convention)
@@ -178,8 +194,8 @@ class BlockScaled:
         return BLOCKS[self.format].vec_size
 
     def packed(self) -> NDArray[np.uint8]:
-        """Give uint8 (..., M, K / 2), the element of even k in the low nibble."""
-        return pack_e2m1(self.codes)
+        """Give uint8 (..., M, K * bits / 8), the first element in the low bits."""
+        return pack_codes(self.codes, element(self.format).bits)
 
     def swizzled_scales(self) -> SwizzledScales:
         """Give the scales in the 128x4 layout, zero-padded, matrix by matrix."""
@@ -204,7 +220,11 @@ class BlockScaled:
         if dtype not in (np.float32, np.float64):
             raise InputError(f"dtype {dtype!r}; need numpy.float32 or numpy.float64")
         values = dequantize_blocks(
-            self.codes, self.scales, scale_format=self.scale_format, dtype="float64"
+            self.codes,
+            self.scales,
+            scale_format=self.scale_format,
+            dtype="float64",
+            element_format=self.format,
         )
         with np.errstate(over="ignore", under="ignore"):  # 6 * 2^127 is Inf in float32
             return (values / (self.global_scale or 1.0)).astype(dtype)

@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from fp4ref.numerics.elements import ScaleFormat
+from fp4ref.numerics.elements import BLOCKS, ScaleFormat, element
 
 MOST_AUTO_SCALE: Final = float(np.finfo(np.float32).max) * 2.0**-9
 """Over the smallest UE4M3 scale, 2^-9, it is float32's largest number."""
@@ -28,19 +28,22 @@ class NonFiniteWarning(UserWarning):
 
 def warn_of_losses(
     values: NDArray[np.float32],
-    vec_size: int,
+    format: str,
     norm: float,
     scale_format: ScaleFormat,
     auto: bool,
 ) -> None:
     """Warn of NaN, Inf and saturated blocks; `quantize` is two frames up."""
-    magnitudes = np.abs(values.reshape(-1, vec_size))
+    of = element(format)
+    magnitudes = np.abs(values.reshape(-1, BLOCKS[format].vec_size))
     finite = np.isfinite(magnitudes)
     if not finite.all():
+        lacks = "has neither" if of.nan_code is None else "takes no Inf"
         nans = int(np.isnan(magnitudes).sum())
         warnings.warn(
-            f"x holds {nans} NaN and {int((~finite).sum()) - nans} Inf; E2M1 has "
-            "neither. A NaN makes its block NaN, an Inf becomes the largest value",
+            f"x holds {nans} NaN and {int((~finite).sum()) - nans} Inf; "
+            f"{of.name.upper()} {lacks}. A NaN makes its block NaN, an Inf becomes "
+            "the largest value",
             NonFiniteWarning,
             stacklevel=3,
         )
@@ -48,17 +51,20 @@ def warn_of_losses(
     largest = scale.largest
     amax = magnitudes.max(axis=-1, where=finite, initial=0).astype(np.float64)
     # G = 2688 / amax is itself rounded, so amax * G may be an ulp above 2688.
-    saturated = int((amax * norm > 6 * largest * (1 + 2.0**-20)).sum())
+    saturated = int((amax * norm > of.largest * largest * (1 + 2.0**-20)).sum())
     if saturated:
         warnings.warn(
             f"{saturated} of {len(amax)} blocks saturate: their largest value times "
-            f"the global scale exceeds 6 * {largest:g}, and is clipped to it. Pass "
-            "global_scale='auto', or a smaller number",
+            f"the global scale exceeds {of.largest:g} * {largest:g}, and is clipped "
+            "to it. Pass global_scale='auto', or a smaller number",
             SaturationWarning,
             stacklevel=3,
         )
     live = int((amax > 0).sum())
-    lost = int(((amax > 0) & (amax * norm <= 6 * scale.vanishing)).sum())
+    vanishing = 6 * scale.vanishing
+    if of.name != "e2m1":  # half of the smallest number, under the smallest scale
+        vanishing = float(of.values(np.array(1))) / 2 * 2.0**-127
+    lost = int(((amax > 0) & (amax * norm <= vanishing)).sum())
     if 2 * lost > live:
         remedy = (
             "Pass global_scale='auto'; if the number was amax / 2688, pass its inverse"

@@ -36,6 +36,9 @@ def quantize(
     x : (..., M, K)
         float32, or float16 or bfloat16, which convert exactly. float64 is refused:
         rounding it first would round twice. K is a multiple of the block, 16 or 32.
+    format
+        One of `BlockScaled`'s. Formats without scales need no quantiser: an array of
+        their type, as ``x.astype(ml_dtypes.bfloat16)``, is an operand as it is.
     recipe
         ``"cutlass"``, the only one: see `fp4ref.numerics.quantize`. A NaN makes its
         whole block NaN, an Inf saturates.
@@ -52,8 +55,8 @@ def quantize(
     Warns
     -----
     SaturationWarning
-        ``amax * global_scale`` of a block is above 6 times the largest scale (2688
-        with UE4M3).
+        ``amax * global_scale`` of a block is above its element's largest value times
+        the largest scale (2688 for NVFP4 with UE4M3).
     UnderflowWarning
         The scales of most blocks that are not zero round to zero, or blocks come back
         too small because ``global_scale / scale`` is beyond float32.
@@ -73,9 +76,13 @@ def quantize(
     auto = isinstance(global_scale, str)
     global_scale = _settle_global_scale(global_scale, chosen, values)
     norm = 1.0 if global_scale is None else global_scale
-    warn_of_losses(values, vec_size, norm, chosen, auto)
+    warn_of_losses(values, format, norm, chosen, auto)
     codes, scales = quantize_blocks(
-        values, norm=norm, scale_format=chosen, vec_size=vec_size
+        values,
+        norm=norm,
+        scale_format=chosen,
+        vec_size=vec_size,
+        element_format=format,
     )
     warn_of_shrinking(scales, norm, chosen)
     return BlockScaled(codes, scales, format, chosen, global_scale)

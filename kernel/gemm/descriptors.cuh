@@ -16,20 +16,21 @@ __device__ __forceinline__ constexpr u64 scale_descriptor(u32 address) {
     return smem_descriptor(address, 16, 128, SWIZZLE_NONE);
 }
 
-constexpr u32 K_BLOCK_STEP = MMA_K / 2 >> 4;  // 32 bytes of an operand row
+constexpr u32 K_BLOCK_STEP = ROW_NBYTES >> 4;  // 32 bytes of an operand row
 constexpr u32 SF_BLOCK_STEP = 512 >> 4;       // one scale atom
 constexpr u32 SF_COLUMNS = 4;                 // of TMEM, for one scale atom
 
-// Matrix descriptors of one k-tile's buffers: of the operands for each K=64 block, of the scales
-// for each atom.
+// Matrix descriptors of one k-tile's buffers: of the operands for each MMA along K, of the scales
+// for each atom. Without scales a place for one stays empty: C++ has no arrays of none.
 struct alignas(16) BufferDescriptors {
-    u64 a[K_BLOCKS], b[K_BLOCKS], sfa[SF_ATOMS], sfb[SFB_BLOCKS][SF_ATOMS];
+    u64 a[K_BLOCKS], b[K_BLOCKS];
+    u64 sfa[SF_ATOMS ? SF_ATOMS : 1], sfb[SFB_BLOCKS ? SFB_BLOCKS : 1][SF_ATOMS ? SF_ATOMS : 1];
 };
 
 // Where an atom of SFB is: one after the other the parts that the CTAs of a column sent, and in
 // each the atoms of a row block side by side.
 __device__ __forceinline__ constexpr u32 sfb_atom(u32 block, u32 along_k) {
-    constexpr u32 ATOMS = SF_ATOMS / SFB_PARTS;
+    constexpr u32 ATOMS = SF_ATOMS > SFB_PARTS ? SF_ATOMS / SFB_PARTS : 1;
     return (along_k / ATOMS * SFB_BLOCKS + block) * ATOMS + along_k % ATOMS;
 }
 

@@ -10,7 +10,7 @@
 struct ParameterBlock {
     TensorMap a;  // A: (K, M, L)
     TensorMap b;  // B: (K, N, L)
-    TensorMap sfa;  // SFA: atoms along K, then blocks of 128 rows
+    TensorMap sfa;  // SFA: atoms along K, then blocks of 128 rows; zeros without
     TensorMap sfb;  // SFB: likewise
     TensorMap c;  // C: (N, M, L); zeros without C
     TensorMap d;  // D: (N, M, L)

@@ -8,8 +8,6 @@
 #include "params.cuh"
 #include "tile_grid.cuh"
 
-constexpr u32 ATOM_K = 4 * SF_VEC_SIZE;  // elements of K that one scale atom covers
-
 // k-tiles of the stage that starts with `k_tile`: the last stage of a tile may have fewer.
 __device__ __forceinline__ u32 group_size(u32 k_tile, u32 last) {
     if constexpr (K_GROUP == 1) return 1;
@@ -36,12 +34,25 @@ __device__ __forceinline__ Coords3 b_coords(WorkTile work, u32 k_tile, u32 half 
 
 // In atoms. Frame 5.4.6.
 __device__ __forceinline__ Coords4 sfa_coords(WorkTile work, u32 k_tile) {
-    return {0, k_tile * (TILE_K / ATOM_K), work.m, work.l};
+    return {0, k_tile * SF_ATOMS, work.m, work.l};
 }
 
 // The 128-row block that holds the tile. Frame 5.4.7.
 __device__ __forceinline__ Coords4 sfb_coords(WorkTile work, u32 k_tile) {
-    return {0, k_tile * (TILE_K / ATOM_K), work.n * TILE_N / TILE_M, work.l};
+    return {0, k_tile * SF_ATOMS, work.n * TILE_N / TILE_M, work.l};
+}
+
+// Corner of the nth of PARTS boxes of a stage's scales, as they follow each other in memory: cut
+// along K first, then between row blocks, then inside an atom.
+template <u32 PARTS, u32 BLOCKS>
+__device__ __forceinline__ Coords4 part_coords(Coords4 corner, u32 nth) {
+    constexpr u32 ALONG_K = PARTS < SF_ATOMS ? PARTS : SF_ATOMS;
+    constexpr u32 REST = PARTS / ALONG_K;
+    constexpr u32 OF_BLOCKS = REST < BLOCKS ? REST : BLOCKS;
+    constexpr u32 OF_ATOM = REST / OF_BLOCKS;
+    return {corner.x + nth % OF_ATOM * (ATOM_NBYTES / 2 / OF_ATOM),
+            corner.y + nth / REST * (SF_ATOMS / ALONG_K),
+            corner.z + nth / OF_ATOM % OF_BLOCKS * (BLOCKS / OF_BLOCKS), corner.w};
 }
 
 // Corner of a 128 x 32 box of C or D. Frame 7.8.

@@ -16,6 +16,7 @@ constexpr bool IN_CLUSTER = false;
 constexpr bool RASTER_ALONG_M = true;
 constexpr u32 RASTER_SWIZZLE = 1;
 constexpr u32 MMA_M = 128;
+constexpr bool OF_16_BITS = false;
 constexpr u32 C_STAGES = 2;
 constexpr u32 D_STAGES = 2;
 constexpr u32 CLC_STAGES = 2;
@@ -28,9 +29,9 @@ constexpr u32 SCALE_BUFFERS = 2;
 constexpr u32 TILE_M = 128;
 // asked: 128 columns; rows are 128 and K is 256.
 constexpr u32 TILE_N = 128;
-// K of a stage: four MMAs of 64.
+// 4 MMAs of 64.
 constexpr u32 TILE_K = 256;
-// MMAs of K = 64 in 256.
+// MMAs of 32 bytes along K in a row of 128, the swizzle's span.
 constexpr u32 K_BLOCKS = 4;
 // columns of D that the epilogue handles at a time.
 constexpr u32 SUBTILE_N = 32;
@@ -44,6 +45,10 @@ constexpr u32 A_PARTS = 1;
 constexpr u32 B_PARTS = 1;
 // the 1 CTAs of a column load one part each.
 constexpr u32 SFB_PARTS = 1;
+// nvfp4 in kind::mxf4nvf4.
+constexpr u32 A_CODE = 1;
+// nvfp4 in kind::mxf4nvf4.
+constexpr u32 B_CODE = 1;
 // nvfp4: elements of K that share a scale.
 constexpr u32 SF_VEC_SIZE = 16;
 // NVFP4: elements of a row of D that share a scale.
@@ -53,14 +58,16 @@ constexpr u32 SF_ATOMS = 4;
 // 64 elements of an atom in MMAs of K = 64.
 constexpr u32 K_BLOCKS_PER_ATOM = 1;
 // 128 rows in blocks of 128.
+constexpr u32 SFA_BLOCKS = 1;
+// 128 rows in blocks of 128.
 constexpr u32 SFB_BLOCKS = 1;
 // asked: None; None takes all 5 that fit.
 constexpr u32 MAINLOOP_STAGES = 5;
 // asked: 1; the last stage of a tile may have fewer.
 constexpr u32 K_GROUP = 1;
-// 128 x 256 elements of 4 bits.
+// 128 rows of 128 bytes: 256 elements.
 constexpr u32 A_NBYTES = 16384;
-// 128 x 256 elements of 4 bits.
+// 128 rows of 128 bytes: 256 elements.
 constexpr u32 B_NBYTES = 16384;
 // one byte for each of 128 rows and 16 of 256 elements.
 constexpr u32 SFA_NBYTES = 2048;

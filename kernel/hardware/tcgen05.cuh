@@ -6,7 +6,7 @@
 #pragma once
 #include "smem.cuh"
 
-constexpr u32 MMA_K = 64;  // elements of K in one MMA
+constexpr u32 ROW_NBYTES = 32;  // bytes along K of A and of B in one MMA
 
 // CTA_GROUP: the SMs that execute it, 1 or 2; for a pair it is issued in the leader.
 

@@ -49,7 +49,7 @@ CHANGES = [
     Change(
         "SFA's box along K",
         "gemm/partition.cuh",
-        "{0, k_tile * (TILE_K / ATOM_K), work.m, work.l}",
+        "{0, k_tile * SF_ATOMS, work.m, work.l}",
         "{0, k_tile * 3, work.m, work.l}",
         ("SFA at m 0, n 0, k 256", "scale of row 0, k 256 to 271"),
     ),
@@ -84,8 +84,8 @@ CHANGES = [
     Change(
         "the step along K inside a stage",
         "gemm/descriptors.cuh",
-        "MMA_K / 2 >> 4;",
-        "MMA_K / 4 >> 4;",
+        "ROW_NBYTES >> 4;",
+        "ROW_NBYTES / 2 >> 4;",
         ("accumulator at m 0, n 0, k 0, K-block 1", "after k 128"),
     ),
     Change(

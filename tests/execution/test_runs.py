@@ -36,6 +36,13 @@ def zeros(
 A, B = zeros(4, 64), zeros(5, 64)
 C = np.zeros((4, 5), np.float32)
 WITH_C = {"c_format": "f32", "beta": 1.0}
+E4M3 = ml_dtypes.float8_e4m3fn
+BF16 = np.zeros((4, 64), ml_dtypes.bfloat16)
+
+
+def of(a_format: str, b_format: str | None = None) -> GemmConfig:
+    return GemmConfig.nvfp4(operand_format=a_format, b_format=b_format)
+
 
 BAD: list[tuple[str, Callable[[], Any], str]] = [
     (
@@ -78,7 +85,41 @@ BAD: list[tuple[str, Callable[[], Any], str]] = [
     (
         "MXFP4",
         lambda: fp4ref.run(zeros(4, 64, format="mxfp4"), zeros(5, 64, format="mxfp4")),
-        "one scale for 32 elements; this kernel takes 16 (format 'nvfp4')",
+        "A is mxfp4; this kernel takes nvfp4. Set operand_format='mxfp4'",
+    ),
+    (
+        "bfloat16 for NVFP4",
+        lambda: fp4ref.run(BF16, BF16),
+        "A is bf16; this kernel takes nvfp4. Set operand_format='bf16'",
+    ),
+    (
+        "B of another format",
+        lambda: fp4ref.run(BF16, B, config=of("bf16")),
+        "B is nvfp4; this kernel takes bf16. Make B anew in bf16",
+    ),
+    (
+        "B of the wrong one of two formats",
+        lambda: fp4ref.run(*[BF16.astype(E4M3)] * 2, config=of("e4m3", "e5m2")),
+        "B is e4m3; this kernel takes e5m2. Set b_format='e4m3'",
+    ),
+    (
+        "float32",
+        lambda: fp4ref.run(BF16.astype(np.float32), B),
+        "need a BlockScaled. Make one with fp4ref.quantize",
+    ),
+    (
+        "bfloat16 with K = 36",
+        lambda: fp4ref.run(BF16[:, :36], BF16[:, :36], config=of("bf16")),
+        "K must be a multiple of 8, because TMA's row pitch of 2 * K bytes is a "
+        "multiple of 16. Pad with code 0 to 40",
+    ),
+    (
+        "MXFP6 with K = 64",
+        lambda: fp4ref.run(
+            *[zeros(4, 64, format="mxfp6_e2m3")] * 2, config=of("mxfp6_e2m3")
+        ),
+        "K must be a multiple of 128, because TMA takes whole boxes of 128 padded "
+        "elements. Pad with code 0 and scale 0 to 128",
     ),
     (
         "two scale formats",

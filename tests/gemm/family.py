@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import cache
 from typing import Any
 
 import numpy as np
 from gemm_cases import Case, Operands, asked, wide_operands_of
+from narrow_operands import narrow
 
-import fp4ref
-from fp4ref import BlockScaled, GemmConfig
+from fp4ref import GemmConfig, plan
 from fp4ref.gemm.plan.rules import broken
 
 FIELDS: dict[str, tuple[Any, ...]] = {
@@ -21,7 +20,11 @@ FIELDS: dict[str, tuple[Any, ...]] = {
     "cluster_n": (1, 2, 4),
     "clusters_m": (1, 2),
     "k_group": (1, 2, 4),
-    "operand_format": ("nvfp4", "mxfp4"),
+    "operand_format": (
+        *("nvfp4", "mxfp4", "mxfp8_e4m3", "mxfp8_e5m2", "mxfp6_e2m3", "mxfp6_e3m2"),
+        *("e4m3", "e5m2", "e2m3", "bf16", "f16"),
+    ),
+    "b_format": (None, "mxfp4", "mxfp8_e4m3", "mxfp6_e2m3", "e4m3", "e3m2", "e2m1"),
     "scheduler": ("clc", "static"),
     "raster": ("m", "n"),
     "raster_swizzle": (1, 2),
@@ -71,12 +74,13 @@ def cover() -> tuple[Choice, ...]:
         for _ in range(6000)
     ]
     legal = [choice for choice in drawn if is_legal(choice)]
-    missing = set().union(*map(pairs_of, legal))
+    pairs = [pairs_of(choice) for choice in legal]
+    missing = set().union(*pairs)
     chosen = []
     while missing:
-        best = max(legal, key=lambda choice: len(pairs_of(choice) & missing))
-        chosen.append(best)
-        missing -= pairs_of(best)
+        best = max(range(len(legal)), key=lambda i: len(pairs[i] & missing))
+        chosen.append(legal[best])
+        missing -= pairs[best]
     return tuple(chosen + legal[: max(0, 150 - len(chosen))])
 
 
@@ -85,6 +89,7 @@ def cases() -> Iterator[Case]:
     turns = zip(itertools.cycle(SHAPES), itertools.cycle(SCHEDULES), strict=False)
     for choice, ((m, n, k), schedule) in zip(cover(), turns, strict=False):
         config = config_of(choice)
+        k = k_of(k, config)
         size = config["cluster_m"] * config["cluster_n"]
         yield FamilyCase(
             *(m, n, k, choice["batches"]),
@@ -99,20 +104,23 @@ class FamilyCase(Case):
 
     def operands(self, seed: int) -> Operands:
         config = asked(self.config)[0]
-        shape = (self.m, self.n, self.k, self.batches)
-        wide = wide_operands_of(seed, shape, config, self.scale_format)
-        if config.operands.operand_format == "nvfp4":
-            return wide
-        a, b = (mxfp4(seed + i, q.codes.shape) for i, q in enumerate(wide[:2]))
+        planned = plan(config)
+        if planned.a_format == "nvfp4":
+            shape = (self.m, self.n, self.k, self.batches)
+            return wide_operands_of(seed, shape, config, self.scale_format)
+        wide = wide_operands_of(seed, (self.m, self.n, 64, self.batches), config)
+        lead = () if self.batches is None else (self.batches,)
+        sides = ((self.m, planned.a_format), (self.n, planned.b_format))
+        a, b = (
+            narrow(seed + i, (*lead, rows, self.k), format)
+            for i, (rows, format) in enumerate(sides)
+        )
         return wide._replace(a=a, b=b)
 
 
-def mxfp4(seed: int, shape: tuple[int, ...]) -> BlockScaled:
-    """Values of widely different scale, and a NaN block in the last of three rows."""
-    rng = np.random.default_rng(seed)
-    scale = np.exp2(rng.integers(-40, 41, (*shape[:-1], 1))).astype(np.float32)
-    q = fp4ref.quantize(rng.standard_normal(shape, np.float32) * scale, format="mxfp4")
-    scales = q.scales.copy()
-    if shape[-2] >= 3:
-        scales[..., -1, -1] = 0xFF
-    return replace(q, scales=scales)
+def k_of(k: int, config: dict[str, Any]) -> int:
+    """A K that the formats take, without scales no whole number of MMAs."""
+    planned = plan(GemmConfig.nvfp4(**config))
+    step = planned.k_multiple
+    k = -(-k // step) * step
+    return k if planned.sf_atoms or step >= planned.mma_k else k - step

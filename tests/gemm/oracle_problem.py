@@ -9,7 +9,7 @@ from gemm_cases import Case, asked
 from raw_bits import assert_bits_equal
 
 import fp4ref
-from fp4ref import BlockScaled, GemmConfig
+from fp4ref import GemmConfig
 from fp4ref.evidence.oracle import Expected, expected
 
 
@@ -18,8 +18,8 @@ class Problem:
     """Operands of a case, and the D and SFD that the oracle demands."""
 
     case: Case
-    a: BlockScaled
-    b: BlockScaled
+    a: Any
+    b: Any
     c: Any
     bias: Any
     config: GemmConfig

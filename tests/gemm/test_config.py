@@ -268,6 +268,6 @@ def test_a_count_beyond_any_memory_is_refused_in_words(field: str) -> None:
 
 def test_every_field_is_kept_as_given() -> None:
     config = GemmConfig.nvfp4(tile_n=64, stages=3, beta=0.5, c_format="f16")
-    assert config.tile == Tile(128, 64, 256)
+    assert (config.tile, plan(config).tile_k) == (Tile(128, 64), 256)
     assert (config.epilogue.beta, plan(config).mainloop_stages) == (0.5, 3)
     assert plan(config).loads_c

@@ -195,7 +195,12 @@ def test_a_block_up_to_the_vanishing_threshold_decodes_to_zero(scale_format):
 
 
 def test_blocks_and_their_scales():
-    assert {b.name: b.vec_size for b in BLOCKS.values()} == {"nvfp4": 16, "mxfp4": 32}
+    of_32 = ("mxfp4", "mxfp8_e4m3", "mxfp8_e5m2", "mxfp6_e2m3", "mxfp6_e3m2")
+    sizes = {"nvfp4": 16} | dict.fromkeys(of_32, 32)
+    assert {b.name: b.vec_size for b in BLOCKS.values()} == sizes
+    assert {n: element(n).bits for n in of_32} == dict(
+        zip(of_32, (4, 8, 8, 6, 6), strict=True)
+    )
     assert element("nvfp4") is element("mxfp4") is element("e2m1")
     assert legal_scale_formats(16) == (ScaleFormat.UE4M3, ScaleFormat.UE8M0)
     assert legal_scale_formats(32) == (ScaleFormat.UE8M0,)

@@ -1,9 +1,9 @@
 """Part 5. multicast_loader: each CTA of a cluster loads a part and sends it to all.
 
 The CTAs of a row share A and SFA, those of a column B and SFB. A part of an operand is
-some of its rows, a part of the scales some of their atoms along K: it lies in one piece
-in every receiver. The bytes that a pair receives are counted on the barrier of its
-leader, which alone expects them.
+some of its rows, a part of the scales some of their atoms along K, or a piece of one:
+it lies in one piece in every receiver. The bytes that a pair receives are counted on
+the barrier of its leader, which alone expects them.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from fp4ref.gemm.partition import (
     Coords,
     a_coords,
     b_coords,
+    part_coords,
+    scales_of,
     sfa_coords,
     sfb_coords,
 )
@@ -33,8 +35,8 @@ class Part(NamedTuple):
     ----------
     buffer
         Name of the buffers.
-    of
-        Corner of the whole box.
+    of, whole
+        Corner of the whole box, and its extents.
     nth
         Which part of it.
     receivers
@@ -43,6 +45,7 @@ class Part(NamedTuple):
 
     buffer: str
     of: Coords
+    whole: Coords
     nth: int
     receivers: int
 
@@ -71,7 +74,8 @@ class MulticastLoader:
         """Fetch the tensor maps ahead of their first use."""
         params = self.storage.params
         for tensor_map in (params.a, params.b, params.sfa, params.sfb):
-            tma.prefetch_tensormap(self.warp, tensor_map)
+            if tensor_map is not None:
+                tma.prefetch_tensormap(self.warp, tensor_map)
 
     def load(self, stage: Stage, work: WorkTile, group: range) -> None:
         """Start the copies of the k-tiles of a stage. Frames 5.4.4 to 5.4.7."""
@@ -84,27 +88,34 @@ class MulticastLoader:
         storage, plan, cta = self.storage, self.storage.plan, self.storage.cta
         params = storage.params
         with self.warp.frame("5.4.4"):
-            part = Part("a", a_coords(work, k_tile, plan), cta.nth_of_row, cta.row)
+            at = a_coords(work, k_tile, plan)
+            whole: Coords = (plan.tile_k, plan.tile_m, 1)
+            part = Part("a", at, whole, cta.nth_of_row, cta.row)
             self._send(params.a, part, i, full)
         with self.warp.frame("5.4.5"):
             at = b_coords(work, k_tile, plan, cta.part_of_pair)
-            self._send(params.b, Part("b", at, cta.nth_of_same_b, cta.same_b), i, full)
+            whole = (plan.tile_k, plan.b_rows, 1)
+            part = Part("b", at, whole, cta.nth_of_same_b, cta.same_b)
+            self._send(params.b, part, i, full)
+        if params.sfa is None or params.sfb is None:
+            return
         with self.warp.frame("5.4.6"):
-            part = Part("sfa", sfa_coords(work, k_tile, plan), cta.nth_of_row, cta.row)
+            at, whole = sfa_coords(work, k_tile, plan), scales_of(plan, plan.sfa_blocks)
+            part = Part("sfa", at, whole, cta.nth_of_row, cta.row)
             self._send(params.sfa, part, i, full)
         with self.warp.frame("5.4.7"):
-            at = sfb_coords(work, k_tile, plan)
-            part = Part("sfb", at, cta.nth_of_column, cta.column)
+            at, whole = sfb_coords(work, k_tile, plan), scales_of(plan, plan.sfb_blocks)
+            part = Part("sfb", at, whole, cta.nth_of_column, cta.column)
             self._send(params.sfb, part, i, full)
 
     def _send(self, tensor_map: TensorMap, part: Part, i: int, full: int) -> None:
-        """Copy one part; parts follow each other along the second dimension."""
-        first, second, *others = part.of
+        """Copy one part; parts follow each other in memory."""
+        at = part.nth * tensor_map.box_smem_nbytes
         tma.load(
             self.warp,
             tensor_map,
-            (first, second + part.nth * tensor_map.box[1], *others),
-            self.storage.address(part.buffer, i) + part.nth * tensor_map.box_nbytes,
+            part_coords(part.of, part.nth, tensor_map.box, part.whole),
+            self.storage.address(part.buffer, i) + at,
             full,
             part.receivers,
             self.storage.plan.cta_group,

@@ -33,7 +33,8 @@ class TmaLoader:
         """Fetch the tensor maps ahead of their first use."""
         params = self.storage.params
         for tensor_map in (params.a, params.b, params.sfa, params.sfb):
-            tma.prefetch_tensormap(self.warp, tensor_map)
+            if tensor_map is not None:
+                tma.prefetch_tensormap(self.warp, tensor_map)
 
     def load(self, stage: Stage, work: WorkTile, group: range) -> None:
         """Start the copies of the k-tiles of a stage. Frames 5.4.4 to 5.4.7."""
@@ -50,6 +51,8 @@ class TmaLoader:
         with warp.frame("5.4.5"):  # tile_n x 256 elements
             at = b_coords(work, k_tile, plan)
             tma.load(warp, params.b, at, storage.address("b", i), stage.full)
+        if params.sfa is None or params.sfb is None:
+            return
         with warp.frame("5.4.6"):  # 128 x 16 scales
             at = sfa_coords(work, k_tile, plan)
             tma.load(warp, params.sfa, at, storage.address("sfa", i), stage.full)

@@ -40,29 +40,51 @@ class OneSm:
         k_block: int,
         accumulate: bool,
     ) -> None:
-        """Issue one MMA of K = 64. Frames 6.6.6 to 6.6.12.
+        """Issue one MMA of 32 bytes along K. Frames 6.6.6 to 6.6.12.
 
         The kernel has the descriptors of every stage in constant memory; here they are
         built where they are used.
         """
         warp, plan, address = self.warp, self.storage.plan, self.storage.address
-        atom = k_block // plan.k_blocks_per_atom
+        atom = k_block // max(plan.k_blocks_per_atom, 1)
         shift = sfb_column_shift(plan.tile_n, work.n)
         number = produced_accumulator(plan, accumulator)
         labels = ["6.6.6", "6.6.9", "6.6.10", *(["6.6.12"] * (k_block > 0))]
+        of_block = ScaleColumns(
+            scales.sfa + atom * plan.sfa_columns,
+            scales.sfb + atom * plan.sfb_columns + shift,
+        )
         with warp.frame(*labels):
-            tcgen05.mma(
-                warp,
+            self.multiply(
                 self.taddr + plan.tmem.accumulators[number],
                 operand_descriptor(address("a", buffer)) + k_block * K_BLOCK_STEP,
                 operand_descriptor(address("b", buffer)) + k_block * K_BLOCK_STEP,
                 plan.idesc(self.storage.params.scale_format, k_block),
-                scales.sfa + atom * plan.sfa_columns,
-                scales.sfb + atom * plan.sfb_columns + shift,
+                of_block,
                 accumulate,
-                scale_vec=plan.scale_vec,
-                cta_group=self.cta_group,
             )
         if not accumulate:
             with warp.frame("6.6.11"):
                 warp.note("accumulate", value="one", stage=number)
+
+    def multiply(
+        self,
+        d_tmem: int,
+        a_desc: int,
+        b_desc: int,
+        idesc: int,
+        scales: ScaleColumns,
+        accumulate: bool,
+    ) -> None:
+        """Execute the instruction of this kind."""
+        tcgen05.mma(
+            self.warp,
+            d_tmem,
+            a_desc,
+            b_desc,
+            idesc,
+            *scales,
+            accumulate,
+            scale_vec=self.storage.plan.scale_vec,
+            cta_group=self.cta_group,
+        )

@@ -20,7 +20,7 @@ class ScaleColumns(NamedTuple):
 
 
 class ScaleCopies:
-    """The copies of one CTA, and which buffer comes next.
+    """The copies of one CTA, and which buffer comes next; none without scales.
 
     Attributes
     ----------
@@ -51,7 +51,7 @@ class ScaleCopies:
         (CUTLASS's way) nothing is waited for.
         """
         plan = self.storage.plan
-        if plan.scale_buffers > 1:
+        if plan.scale_copies and plan.scale_buffers > 1:
             # CUDA asks in the round that never was too: parity 1 passes at once.
             if self.reused.count >= plan.scale_buffers:
                 ring = self.storage.ring("mainloop")
@@ -87,11 +87,12 @@ class ScaleCopies:
         same place along K side by side.
         """
         descriptor, plan = scale_descriptor(source), self.storage.plan
+        atoms = max(plan.sf_atoms // parts, 1)
         for along_k in range(plan.sf_atoms):
             for block in range(blocks):
                 at = to + (along_k * blocks + block) * SF_COLUMNS
-                part, k = divmod(along_k, plan.sf_atoms // parts)
-                atom = (part * blocks + block) * (plan.sf_atoms // parts) + k
+                part, k = divmod(along_k, atoms)
+                atom = (part * blocks + block) * atoms + k
                 tcgen05.cp(
                     self.warp,
                     at,

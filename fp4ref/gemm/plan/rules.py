@@ -15,12 +15,13 @@ import numpy as np
 
 from fp4ref.arguments import FINITE_FLOAT32, is_finite_float32, shown
 from fp4ref.errors import ConfigError
-from fp4ref.gemm.config import TILE_K, GemmConfig
+from fp4ref.gemm.config import GemmConfig
 from fp4ref.gemm.fusion.registry import activations
 from fp4ref.gemm.plan.values import Plan
 from fp4ref.hardware.shared_memory import NBYTES as SMEM_NBYTES
 from fp4ref.hardware.tmem import COLUMNS
 from fp4ref.numerics import ScaleFormat
+from fp4ref.numerics.kinds import OPERAND_FORMATS, kind_of
 
 Check = Callable[[Plan], str | None]
 
@@ -119,10 +120,11 @@ def _finite(field: str) -> None:
         return f"{field}={shown(value)}: {FINITE_FLOAT32}"
 
 
+_TILE_GAP = "gemm-tile"
 _one_of("tile_m", 128, 256, gap="gemm-tile")
 _one_of("tile_n", 64, 128, 192, 256, gap="gemm-tile")
-_one_of("tile_k", TILE_K, gap="gemm-tile")
-_one_of("operand_format", "nvfp4", "mxfp4", gap="gemm-operands")
+_one_of("operand_format", *OPERAND_FORMATS, gap="gemm-operands")
+_one_of("b_format", None, *OPERAND_FORMATS, gap="gemm-operands")
 _one_of("d_format", "f32", "bf16", "f16", "nvfp4", gap="gemm-output")
 _one_of("c_format", None, "f32", "bf16", "f16", gap="gemm-output")
 _one_of("activation", None, gap="gemm-activation", more=activations)
@@ -170,6 +172,33 @@ def _beta(p: Plan) -> str | None:
     return f"beta={beta} without C; set c_format, or leave beta at 0"
 
 
+_KINDS = "PTX: tcgen05.mma kinds and shapes"
+_TOGETHER = "one MMA takes A and B"
+_FORMATS = ("operand_format", "b_format", _TOGETHER)
+
+
+@rule(_TOGETHER, _KINDS, "operand_format", "b_format")
+def _together(p: Plan) -> str | None:
+    if kind_of(p.a_format, p.b_format) is not None:
+        return None
+    fitting = (each for each in OPERAND_FORMATS if kind_of(p.a_format, each))
+    return (
+        f"b_format={p.b_format!r} with operand_format={p.a_format!r}: no MMA takes "
+        f"both. Use b_format={' or '.join(map(repr, fitting))}"
+    )
+
+
+@rule("a k-tile is a row of shared memory", _KINDS, "tile_k", *_FORMATS, gap=_TILE_GAP)
+def _tile_k(p: Plan) -> str | None:
+    asked = p.config.asked("tile_k")
+    if asked is None or (type(asked) is int and asked == p.tile_k):
+        return None
+    return (
+        f"tile_k={shown(asked)}: this kernel takes one of {p.tile_k}, which are the "
+        f"128 bytes of a row of {p.a_format} in shared memory, or None"
+    )
+
+
 _PAIR = "PTX: tcgen05.mma shapes"
 
 
@@ -206,20 +235,6 @@ def _portable(p: Plan) -> str | None:
     return f"cluster_m={m}, cluster_n={n}: a cluster has at most {_PORTABLE} CTAs"
 
 
-_PARTS = ("cluster_m", "cluster_n", "operand_format")
-
-
-@rule("every CTA sends whole scale atoms", "CUTLASS tma_partition", *_PARTS)
-def _scale_parts(p: Plan) -> str | None:
-    if p.sf_atoms % p.a_parts == p.sf_atoms % p.sfb_parts == 0:
-        return None
-    m, n, _ = p.cluster
-    return (
-        f"cluster_m={m}, cluster_n={n}: a stage has {p.sf_atoms} scale atoms along K, "
-        f"and each CTA of a row or column sends as many. Use at most {p.sf_atoms}"
-    )
-
-
 _TMEM = "PTX: tcgen05.alloc, 512 columns"
 
 
@@ -239,7 +254,8 @@ def _accumulators(p: Plan) -> str | None:
 
 _COLUMNS = (
     "accumulator_stages",
-    "operand_format",
+    "cta_group",
+    *_FORMATS,
     "tile_m",
     "tile_n",
     "scale_buffers",
@@ -263,7 +279,7 @@ _TILE = (
     "tile_m",
     "tile_n",
     "tile_k",
-    "operand_format",
+    *_FORMATS,
     "cta_group",
     "cluster_m",
     "cluster_n",

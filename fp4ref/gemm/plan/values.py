@@ -12,10 +12,9 @@ from math import prod
 from typing import Any
 
 from fp4ref.gemm.config import SUBTILE_N, GemmConfig
-from fp4ref.gemm.descriptors import K_BLOCKS, OPERAND_SWIZZLE, SF_COLUMNS
 from fp4ref.gemm.plan.accumulator_values import AccumulatorValues
-from fp4ref.gemm.plan.epilogue_values import EpilogueValues
 from fp4ref.gemm.plan.json_values import json_values
+from fp4ref.gemm.plan.operand_values import OperandValues
 from fp4ref.gemm.plan.rings import RingSpec, rings
 from fp4ref.gemm.plan.smem_map import Buffer, SmemMap
 from fp4ref.gemm.plan.tmem_map import TmemMap
@@ -23,11 +22,6 @@ from fp4ref.gemm.plan.warps import EPILOGUE_WARPS, WARP_THREADS, RoleWarps, warp
 from fp4ref.gemm.plan.why import Deduced, Why, deduced
 from fp4ref.hardware.clc import RESPONSE_NBYTES
 from fp4ref.hardware.shared_memory import NBYTES as SMEM_NBYTES
-from fp4ref.hardware.tcgen05 import InstrDescriptor
-from fp4ref.layout import SwizzleMode
-from fp4ref.layout.scale_factors import ATOM_COLS, ATOM_ROWS
-from fp4ref.numerics import ScaleFormat
-from fp4ref.numerics.elements import BLOCKS
 
 STAGE_BARRIER_NBYTES = 128
 """A stage's two barriers in the budget formula of CUTLASS 4.2.2 and later, which rounds
@@ -37,14 +31,9 @@ them up. 4.2.0 and 4.2.1 take their 16 bytes: 36,880 for a stage of 128 x 128 x 
 _BUILDER = "CUTLASS sm100_blockscaled_umma_builder.inl"
 _CARVEOUT = "CUTLASS sm100_pipeline_carveout.inl"
 _KERNEL = "CUTLASS sm100_gemm_tma_warpspecialized.hpp"
-_SCALES = "PTX: tcgen05.mma block scaling; CUTLASS sm100_blockscaled_layout.hpp"
-
-_ONE_SCALE = (
-    "one byte for each of {{p.{}}} rows and {{p.sf_vec_size}} of {{p.tile_k}} elements"
-)
 
 
-class Plan(AccumulatorValues, EpilogueValues):
+class Plan(AccumulatorValues, OperandValues):
     """What follows from a configuration.
 
     Parameters
@@ -81,18 +70,6 @@ class Plan(AccumulatorValues, EpilogueValues):
 
     # -- the tile ------------------------------------------------------------------
 
-    @deduced(
-        "asked: {value} columns; rows are {p.tile_m} and K is {p.tile_k}", _BUILDER
-    )
-    def tile_n(self) -> int:
-        """Columns of the CTA tile."""
-        return self.config.tile.n
-
-    @deduced("asked: {value} SMs execute one MMA", _BUILDER)
-    def cta_group(self) -> int:
-        """CTAs of an MMA."""
-        return self.config.cluster.cta_group
-
     @deduced("asked: {c.cluster_m} x {c.cluster_n}", _BUILDER)
     def cluster(self) -> tuple[int, int, int]:
         """Extents of a cluster in CTAs, x first."""
@@ -102,16 +79,6 @@ class Plan(AccumulatorValues, EpilogueValues):
     def cluster_size(self) -> int:
         """CTAs of a cluster."""
         return prod(self.cluster)
-
-    @deduced("{c.tile_m} rows of the MMA in {p.cta_group} CTAs", _BUILDER)
-    def tile_m(self) -> int:
-        """Rows of the CTA tile."""
-        return self.config.tile.m // self.cta_group
-
-    @deduced("{p.tile_n} rows of B in {p.cta_group} CTAs", "PTX: tcgen05.mma shapes")
-    def b_rows(self) -> int:
-        """Rows of B that a CTA has: half for a pair."""
-        return self.tile_n // self.cta_group
 
     @deduced("the {c.cluster_n} CTAs of a row load one part each", _BUILDER)
     def a_parts(self) -> int:
@@ -128,20 +95,6 @@ class Plan(AccumulatorValues, EpilogueValues):
         """Parts in which SFB's box is loaded: each CTA of a pair has all of SFB."""
         return self.config.cluster.cluster_m
 
-    @deduced("K of a stage: four MMAs of 64", _BUILDER)
-    def tile_k(self) -> int:
-        """Elements of K in a stage."""
-        return self.config.tile.k
-
-    @deduced("MMAs of K = 64 in {p.tile_k}", "PTX: tcgen05.mma shapes")
-    def k_blocks(self) -> int:
-        """MMAs of a k-tile."""
-        return K_BLOCKS
-
-    def k_tiles(self, k: int) -> int:
-        """Mainloop iterations of a tile. Frame 2.3."""
-        return -(-k // self.tile_k)
-
     @deduced(
         f"columns of D in pieces of {SUBTILE_N}: {{p.tile_n}} / {SUBTILE_N}", _BUILDER
     )
@@ -154,111 +107,12 @@ class Plan(AccumulatorValues, EpilogueValues):
         """Columns of an epilogue subtile."""
         return SUBTILE_N
 
-    @deduced("{c.operand_format}: elements of K that share a scale", _SCALES)
-    def sf_vec_size(self) -> int:
-        """Elements of a block with one scale."""
-        return BLOCKS[self.config.operands.operand_format].vec_size
-
-    @deduced("{p.sf_atom_k} elements of an atom in MMAs of K = 64", _SCALES)
-    def k_blocks_per_atom(self) -> int:
-        """MMAs that a scale atom serves, each with its part of every word."""
-        return self.sf_atom_k * self.k_blocks // self.tile_k
-
-    @deduced("scales of a row in an MMA: {value}", "PTX: tcgen05.mma, scale vectors")
-    def scale_vec(self) -> str:
-        """The ``scale_vec`` modifier of the MMA."""
-        return f"{ATOM_COLS // self.k_blocks_per_atom}X"
-
-    @deduced("{p.sf_vec_size} for each of an atom's 4 columns", _SCALES)
-    def sf_atom_k(self) -> int:
-        """Elements of K that one scale atom covers."""
-        return ATOM_COLS * self.sf_vec_size
-
-    @deduced("{p.tile_k} elements in atoms of {p.sf_atom_k}", _SCALES)
-    def sf_atoms(self) -> int:
-        """Scale atoms along K of a stage."""
-        return self.tile_k // self.sf_atom_k
-
-    @deduced("scales come in whole blocks of 128 rows, for {p.tile_m} of A", _SCALES)
-    def sf_rows_a(self) -> int:
-        """Rows of SFA in a stage."""
-        return -(-self.tile_m // ATOM_ROWS) * ATOM_ROWS
-
-    @deduced("scales come in whole blocks of 128 rows, for {p.tile_n} of B", _SCALES)
-    def sf_rows_b(self) -> int:
-        """Rows of SFB in a stage."""
-        return -(-self.tile_n // ATOM_ROWS) * ATOM_ROWS
-
-    @deduced("{p.sf_rows_a} rows in blocks of 128", _SCALES)
-    def sfa_blocks(self) -> int:
-        """Row blocks of SFA in a stage, an atom high."""
-        return self.sf_rows_a // ATOM_ROWS
-
-    @deduced("{p.sf_rows_b} rows in blocks of 128", _SCALES)
-    def sfb_blocks(self) -> int:
-        """Row blocks of SFB in a stage, an atom high."""
-        return self.sf_rows_b // ATOM_ROWS
-
-    @deduced("4 for 128 rows and each atom along K", _SCALES)
-    def sfa_columns(self) -> int:
-        """TMEM columns of SFA for one atom along K."""
-        return SF_COLUMNS * self.sfa_blocks
-
-    @deduced("4 for each 128 of {p.sf_rows_b} rows and each atom along K", _SCALES)
-    def sfb_columns(self) -> int:
-        """TMEM columns of SFB for one atom along K."""
-        return SF_COLUMNS * self.sfb_blocks
-
-    @deduced("one for 128 rows of SFA or SFB and each of {p.sf_atoms} atoms", _SCALES)
-    def scale_copies(self) -> int:
-        """``tcgen05.cp`` of a k-tile."""
-        return self.sf_atoms * (self.sfa_blocks + self.sfb_blocks)
-
     # -- a mainloop stage ----------------------------------------------------------
 
     @deduced("asked: {value}; the last stage of a tile may have fewer", _BUILDER)
     def k_group(self) -> int:
         """k-tiles of a stage."""
         return self.config.mainloop.k_group
-
-    @deduced("a row of {p.tile_k} elements is as long as the swizzle's span", _BUILDER)
-    def operand_swizzle(self) -> SwizzleMode:
-        """Swizzle of A and B in shared memory."""
-        return OPERAND_SWIZZLE
-
-    @deduced("{p.tile_m} x {p.tile_k} elements of 4 bits", _BUILDER)
-    def a_nbytes(self) -> int:
-        """A of one stage, packed E2M1."""
-        return self.tile_m * self.tile_k // 2
-
-    @deduced("{p.b_rows} x {p.tile_k} elements of 4 bits", _BUILDER)
-    def b_nbytes(self) -> int:
-        """B of one stage, packed E2M1."""
-        return self.b_rows * self.tile_k // 2
-
-    @deduced(_ONE_SCALE.format("sf_rows_a"), _SCALES)
-    def sfa_nbytes(self) -> int:
-        """SFA of one stage."""
-        return self.sf_rows_a * self.tile_k // self.sf_vec_size
-
-    @deduced(_ONE_SCALE.format("sf_rows_b"), _SCALES)
-    def sfb_nbytes(self) -> int:
-        """SFB of one stage."""
-        return self.sf_rows_b * self.tile_k // self.sf_vec_size
-
-    @deduced(
-        "{p.a_nbytes:,} of A, {p.b_nbytes:,} of B, {p.sfa_nbytes:,} of SFA and "
-        "{p.sfb_nbytes:,} of SFB",
-        _BUILDER,
-    )
-    def k_tile_nbytes(self) -> int:
-        """Bytes of a k-tile in the shared memory of a CTA."""
-        return self.a_nbytes + self.b_nbytes + self.sfa_nbytes + self.sfb_nbytes
-
-    @deduced("{p.k_tile_nbytes:,} in each of {p.cta_group} CTAs", _BUILDER)
-    def k_tile_tx_bytes(self) -> int:
-        """Bytes that the loads of a k-tile credit to one full barrier."""
-        return self.cta_group * self.k_tile_nbytes
 
     @deduced("{p.k_tile_tx_bytes:,} for each of {p.k_group} k-tiles", _BUILDER)
     def stage_tx_bytes(self) -> int:
@@ -376,8 +230,8 @@ class Plan(AccumulatorValues, EpilogueValues):
             ),
             Buffer("a", "A", stages, self.a_nbytes, 1024),
             Buffer("b", "B", stages, self.b_nbytes, 1024),
-            Buffer("sfa", "SFA", stages, self.sfa_nbytes, 128),
-            Buffer("sfb", "SFB", stages, self.sfb_nbytes, 128),
+            Buffer("sfa", "SFA", stages, self.sfa_nbytes, 128, self.sf_atoms > 0),
+            Buffer("sfb", "SFB", stages, self.sfb_nbytes, 128, self.sf_atoms > 0),
         )
 
     @deduced("rings, then buffers, each at the next multiple of its alignment", _KERNEL)
@@ -399,17 +253,6 @@ class Plan(AccumulatorValues, EpilogueValues):
             atoms * self.sfa_columns,
             atoms * self.sfb_columns,
         )
-
-    def idesc(self, scale_format: ScaleFormat, k_block: int = 0) -> int:
-        """Instruction descriptor of one MMA; the scale type is an operand's.
-
-        With fewer than four scales a row the MMAs of an atom take one part of its words
-        after the other.
-        """
-        parts = self.k_blocks_per_atom
-        sf_id = k_block % parts * (ATOM_COLS // parts)
-        m, n = self.config.tile.m, self.tile_n
-        return InstrDescriptor(m, n, scale_format, sf_id, sf_id).encode()
 
     @cached_property
     def _by_name(self) -> dict[str, Buffer]:

@@ -1,9 +1,9 @@
 // Part 5. multicast_loader: each CTA of a cluster loads a part and sends it to all.
 //
 // The CTAs of a row share A and SFA, those of a column B and SFB. A part of an operand is some of
-// its rows, a part of the scales some of their atoms along K: it lies in one piece in every
-// receiver. The bytes that a pair receives are counted on the barrier of its leader, which alone
-// expects them.
+// its rows, a part of the scales some of their atoms along K, or a piece of one: it lies in one
+// piece in every receiver. The bytes that a pair receives are counted on the barrier of its
+// leader, which alone expects them.
 #pragma once
 #include "../../hardware/tma.cuh"
 #include "../shared_storage.cuh"
@@ -16,8 +16,10 @@ struct MulticastLoader {
         const GemmParams& params = storage.params;
         tma_prefetch_tensormap(params.a);
         tma_prefetch_tensormap(params.b);
-        tma_prefetch_tensormap(params.sfa);
-        tma_prefetch_tensormap(params.sfb);
+        if constexpr (SF_ATOMS > 0) {
+            tma_prefetch_tensormap(params.sfa);
+            tma_prefetch_tensormap(params.sfb);
+        }
     }
 
     // Tell the leader's full barrier how many bytes will come. Frame 5.4.8.
@@ -49,15 +51,17 @@ struct MulticastLoader {
         tma_load_multicast<CTA_GROUP>(elected, params.b, b.x, b.y + of_b * (B_ROWS / B_PARTS),
                                       b.z, storage.b(i) + of_b * (B_NBYTES / B_PARTS), full,
                                       cta.same_b());
-        const Coords4 sfa = sfa_coords(work, k_tile);  // 5.4.6
-        tma_load_multicast<CTA_GROUP>(elected, params.sfa, sfa.x,
-                                      sfa.y + of_row * (SF_ATOMS / A_PARTS), sfa.z, sfa.w,
-                                      storage.sfa(i) + of_row * (SFA_NBYTES / A_PARTS), full,
-                                      cta.row());
-        const Coords4 sfb = sfb_coords(work, k_tile);  // 5.4.7
-        tma_load_multicast<CTA_GROUP>(elected, params.sfb, sfb.x,
-                                      sfb.y + of_column * (SF_ATOMS / SFB_PARTS), sfb.z, sfb.w,
-                                      storage.sfb(i) + of_column * (SFB_NBYTES / SFB_PARTS),
-                                      full, cta.column());
+        if constexpr (SF_ATOMS > 0) {
+            const Coords4 sfa =
+                part_coords<A_PARTS, SFA_BLOCKS>(sfa_coords(work, k_tile), of_row);  // 5.4.6
+            tma_load_multicast<CTA_GROUP>(elected, params.sfa, sfa.x, sfa.y, sfa.z, sfa.w,
+                                          storage.sfa(i) + of_row * (SFA_NBYTES / A_PARTS), full,
+                                          cta.row());
+            const Coords4 sfb =
+                part_coords<SFB_PARTS, SFB_BLOCKS>(sfb_coords(work, k_tile), of_column);  // 5.4.7
+            tma_load_multicast<CTA_GROUP>(elected, params.sfb, sfb.x, sfb.y, sfb.z, sfb.w,
+                                          storage.sfb(i) + of_column * (SFB_NBYTES / SFB_PARTS),
+                                          full, cta.column());
+        }
     }
 };

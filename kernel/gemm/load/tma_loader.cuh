@@ -11,8 +11,10 @@ struct TmaLoader {
         const GemmParams& params = storage.params;
         tma_prefetch_tensormap(params.a);
         tma_prefetch_tensormap(params.b);
-        tma_prefetch_tensormap(params.sfa);
-        tma_prefetch_tensormap(params.sfb);
+        if constexpr (SF_ATOMS > 0) {
+            tma_prefetch_tensormap(params.sfa);
+            tma_prefetch_tensormap(params.sfb);
+        }
     }
 
     // Tell the full barrier how many bytes will come. Frame 5.4.8.
@@ -35,6 +37,7 @@ struct TmaLoader {
         tma_load(elected, params.a, a.x, a.y, a.z, storage.a(i), stage.full);
         const Coords3 b = b_coords(work, k_tile);  // 5.4.5
         tma_load(elected, params.b, b.x, b.y, b.z, storage.b(i), stage.full);
+        if constexpr (SF_ATOMS == 0) return;
         const Coords4 sfa = sfa_coords(work, k_tile);  // 5.4.6
         tma_load(elected, params.sfa, sfa.x, sfa.y, sfa.z, sfa.w, storage.sfa(i), stage.full);
         const Coords4 sfb = sfb_coords(work, k_tile);  // 5.4.7

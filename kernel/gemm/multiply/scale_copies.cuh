@@ -23,7 +23,7 @@ struct ScaleCopies {
     // stage, so this waits on that stage's empty barrier. With one buffer (CUTLASS's way)
     // nothing is waited for.
     __device__ __forceinline__ void acquire() {
-        if constexpr (SCALE_BUFFERS > 1) {
+        if constexpr (SF_ATOMS > 0 && SCALE_BUFFERS > 1) {
             const u32 empty = storage.mainloop().empty + MBARRIER_NBYTES * reused.index;
             mbarrier_try_wait<IN_CLUSTER>(empty, reused.phase);
             reused.advance<MAINLOOP_STAGES>();

@@ -4,4 +4,4 @@
 #pragma once
 #include "one_sm.cuh"
 
-using TwoSm = Umma<2>;
+using TwoSm = Umma<Mxf4nvf4<2>>;
