@@ -71,7 +71,8 @@ def _asked(p: Plan) -> Iterator[str]:
 
 
 _NUMBERS = (
-    *("tile_m", "tile_n", "tile_k", "k_blocks", "subtile_n", "subtiles"),
+    *("tile_m", "tile_n", "tile_k", "k_blocks"),
+    *("column_parts", "part_n", "subtile_n", "subtiles"),
     *("b_rows", "a_parts", "b_parts", "sfb_parts"),
     *("a_code", "b_code", "sf_vec_size", "sfd_vec_size", "sf_atoms"),
     *("k_blocks_per_atom", "sfa_blocks", "sfb_blocks"),

@@ -46,6 +46,8 @@ def load_subtile(
     with (yield from c.acquire()) as stage:
         elect_sync(warp)
         mbarrier.expect_tx(warp, stage.full, storage.plan.c_subtile_nbytes)
-        coords = subtile_coords(work, subtile, storage.plan)
         address = storage.address("c_subtile", stage.index)
-        tma.load(warp, tensor_map, coords, address, stage.full)
+        for part in range(storage.plan.column_parts):
+            coords = subtile_coords(work, subtile, storage.plan, part)
+            tma.load(warp, tensor_map, coords, address, stage.full)
+            address += tensor_map.box_nbytes

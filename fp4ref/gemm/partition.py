@@ -211,9 +211,9 @@ def sfb_coords(work: WorkTile, k_tile: int, plan: Plan) -> Coords:
     return 0, k_tile * plan.sf_atoms, block, work.l
 
 
-def subtile_coords(work: WorkTile, subtile: int, plan: Plan) -> Coords:
-    """Corner of a subtile's box of C or D. Frame 7.8."""
-    column = work.n * plan.tile_n + subtile * plan.subtile_n
+def subtile_coords(work: WorkTile, subtile: int, plan: Plan, part: int = 0) -> Coords:
+    """Corner of a subtile's box of C or D, in a part of N. Frame 7.8."""
+    column = work.n * plan.tile_n + part * plan.part_n + subtile * plan.subtile_n
     return column, work.m * plan.tile_m, work.l
 
 

@@ -10,9 +10,12 @@ __device__ __forceinline__ void load_subtile(const SharedStorage& storage, Produ
     const Stage stage = c.acquire();
     const bool elected = elect_sync();
     mbarrier_expect_tx(stage.full, C_SUBTILE_NBYTES);
-    const Coords3 corner = subtile_coords(work, subtile);
-    tma_load(elected, storage.params.c, corner.x, corner.y, corner.z,
-             storage.c_subtile(stage.index), stage.full);
+#pragma unroll
+    for (u32 part = 0; part < COLUMN_PARTS; ++part) {
+        const Coords3 corner = subtile_coords(work, subtile, part);
+        tma_load(elected, storage.params.c, corner.x, corner.y, corner.z,
+                 storage.c_subtile(stage.index) + part * TILE_M * C_ROW_NBYTES, stage.full);
+    }
     arrive_on_full(stage);
 }
 

@@ -55,9 +55,9 @@ __device__ __forceinline__ Coords4 part_coords(Coords4 corner, u32 nth) {
             corner.z + nth / OF_ATOM % OF_BLOCKS * (BLOCKS / OF_BLOCKS), corner.w};
 }
 
-// Corner of a 128 x 32 box of C or D. Frame 7.8.
-__device__ __forceinline__ Coords3 subtile_coords(WorkTile work, u32 subtile) {
-    return {work.n * TILE_N + subtile * SUBTILE_N, work.m * TILE_M, work.l};
+// Corner of a subtile's box of C or D, in a part of N. Frame 7.8.
+__device__ __forceinline__ Coords3 subtile_coords(WorkTile work, u32 subtile, u32 part = 0) {
+    return {work.n * TILE_N + part * PART_N + subtile * SUBTILE_N, work.m * TILE_M, work.l};
 }
 
 // Global address of the scale of (row, 16-column block) of D.

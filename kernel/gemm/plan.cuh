@@ -33,6 +33,10 @@ constexpr u32 TILE_N = 128;
 constexpr u32 TILE_K = 256;
 // MMAs of 32 bytes along K in a row of 128, the swizzle's span.
 constexpr u32 K_BLOCKS = 4;
+// 128 rows of D in 1 CTAs: with 64 in each, the second half of N is in lanes 64 to 127.
+constexpr u32 COLUMN_PARTS = 1;
+// 128 columns in 1 parts.
+constexpr u32 PART_N = 128;
 // columns of D that the epilogue handles at a time.
 constexpr u32 SUBTILE_N = 32;
 // columns of D in pieces of 32: 128 / 32.

@@ -12,7 +12,7 @@ from fp4ref.gemm.partition import sfd_address
 from fp4ref.gemm.tile_grid import WorkTile
 from fp4ref.hardware import gmem
 from fp4ref.hardware.sm import frame
-from fp4ref.layout.scale_factors import ATOM_COLS
+from fp4ref.layout.scale_factors import ATOM_COLS, ATOM_ROWS
 from fp4ref.numerics import ScaleFormat, pack_e2m1, quantize_blocks
 from fp4ref.trace import Bytes
 
@@ -54,8 +54,8 @@ def store_scales(e: Epilogue, work: WorkTile, subtile: int, scales: Bytes) -> No
     if column // ATOM_COLS >= -(-params.n // (vec_size * ATOM_COLS)):
         return
     rows = e.rows(work)
-    if work.m * e.storage.plan.tile_m >= params.m:  # a tile beyond the problem
-        return
+    if rows.start // ATOM_ROWS >= -(-params.m // ATOM_ROWS):
+        return  # a tile beyond the problem
     first = sfd_address(params, rows.start, column, work.l)
     addresses = first + 16 * np.arange(len(rows), dtype=np.int64)
     gmem.st(e.warp, addresses, scales)

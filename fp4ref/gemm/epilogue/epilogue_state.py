@@ -44,7 +44,7 @@ class Epilogue:
 
     @property
     def lane(self) -> int:
-        """First TMEM lane, and first row of the tile, that this warp owns."""
+        """First TMEM lane, and first row of a C or D stage, that this warp owns."""
         return WARP_THREADS * (self.warp.index % EPILOGUE_WARPS)
 
     @property
@@ -64,11 +64,13 @@ class Epilogue:
 
     def rows(self, work: WorkTile) -> range:
         """Rows of D that this warp finishes; the last ones may lie outside."""
-        first = work.m * self.storage.plan.tile_m + self.lane
+        tile_m = self.storage.plan.tile_m
+        first = work.m * tile_m + self.lane % tile_m
         return range(first, first + WARP_THREADS)
 
     def columns(self, work: WorkTile, subtile: int) -> range:
         """Columns of D in a subtile; the last ones may lie outside."""
         plan = self.storage.plan
-        first = work.n * plan.tile_n + subtile * plan.subtile_n
+        part = self.lane // plan.tile_m
+        first = work.n * plan.tile_n + part * plan.part_n + subtile * plan.subtile_n
         return range(first, first + plan.subtile_n)

@@ -43,6 +43,8 @@ def _store(
     smem.fence_proxy_async(warp)
     yield from named_barrier.sync(warp, barrier, EPILOGUE_THREADS)
     if e.issues_stores:
-        coords = subtile_coords(work, subtile, plan)
-        tma.store(warp, e.params.d, coords, buffer)
+        for part in range(plan.column_parts):
+            coords = subtile_coords(work, subtile, plan, part)
+            rows = buffer + part * plan.tile_m * plan.d_row_nbytes
+            tma.store(warp, e.params.d, coords, rows)
         tma.commit_group(warp)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from fp4ref.gemm.config import SUBTILE_N, GemmConfig
+from fp4ref.gemm.config import SUBTILE_N
+from fp4ref.gemm.plan.operand_values import OperandValues
 from fp4ref.gemm.plan.why import deduced
 from fp4ref.hardware.tmem import COLUMNS
 
@@ -22,21 +23,18 @@ _BARRIERS_NBYTES = 16
 """A full and an empty barrier."""
 
 
-class AccumulatorValues:
+class AccumulatorValues(OperandValues):
     """The part of a `Plan` that says where D is accumulated."""
 
-    config: GemmConfig
-
     @deduced(
-        "{c.accumulator_stages} of {c.tile_n} columns: two that leave no room for "
+        "{c.accumulator_stages} of {p.part_n} columns: two that leave no room for "
         "scales share a part of theirs",
         _BUILDER,
     )
     def overlapped(self) -> bool:
         """Whether the second accumulator starts inside the first."""
-        return self.config.mainloop.accumulator_stages == 2 and (
-            2 * self.config.tile.n == COLUMNS
-        )
+        asked = self.config.mainloop.accumulator_stages
+        return self.sf_atoms > 0 and asked == 2 and 2 * self.part_n == COLUMNS
 
     @deduced(
         "asked: {c.accumulator_stages}; overlapped ones have one barrier, whose phase "
@@ -57,12 +55,12 @@ class AccumulatorValues:
         return CARVEOUT_NBYTES + _BARRIERS_NBYTES * (self.accumulator_barriers - 2)
 
     @deduced(
-        f"{{c.tile_n}} columns, less {OVERLAP_COLUMNS} if they overlap",
+        f"{{p.part_n}} columns, less {OVERLAP_COLUMNS} if they overlap",
         _HELPER,
     )
     def accumulator_stride(self) -> int:
         """TMEM columns from one accumulator to the next."""
-        return self.config.tile.n - (OVERLAP_COLUMNS if self.overlapped else 0)
+        return self.part_n - (OVERLAP_COLUMNS if self.overlapped else 0)
 
     @deduced(
         f"{{p.accumulator_stride}} columns apart, in pieces of {SUBTILE_N}",
@@ -74,5 +72,5 @@ class AccumulatorValues:
         All of them; of overlapped accumulators those that the other one has too, which
         are therefore loaded first.
         """
-        columns = OVERLAP_COLUMNS if self.overlapped else self.config.tile.n
+        columns = OVERLAP_COLUMNS if self.overlapped else self.part_n
         return columns // SUBTILE_N

@@ -18,16 +18,21 @@ class TmemMap:
 
     @classmethod
     def of(
-        cls, config: GemmConfig, stride: int, sfa_columns: int, sfb_columns: int
+        cls,
+        config: GemmConfig,
+        accumulator: tuple[int, int],
+        sfa_columns: int,
+        sfb_columns: int,
     ) -> TmemMap:
         """Accumulators from column 0, then (SFA, SFB) for each k-tile of a buffer.
 
-        Accumulators are `stride` columns apart; if that is less than they have, the
-        next one starts inside the one before.
+        `accumulator` is how many columns one has, and how far apart two are; if that
+        is less, the next one starts inside the one before.
         """
+        columns, stride = accumulator
         stages = range(config.mainloop.accumulator_stages)
         accumulators = tuple(i * stride for i in stages)
-        at = accumulators[-1] + config.tile.n
+        at = accumulators[-1] + columns
         sfa, sfb = [], []
         for _ in range(config.mainloop.scale_buffers * config.mainloop.k_group):
             sfa.append(at)

@@ -14,7 +14,6 @@ from typing import Any
 from fp4ref.gemm.config import SUBTILE_N, GemmConfig
 from fp4ref.gemm.plan.accumulator_values import AccumulatorValues
 from fp4ref.gemm.plan.json_values import json_values
-from fp4ref.gemm.plan.operand_values import OperandValues
 from fp4ref.gemm.plan.rings import RingSpec, rings
 from fp4ref.gemm.plan.smem_map import Buffer, SmemMap
 from fp4ref.gemm.plan.tmem_map import TmemMap
@@ -33,7 +32,7 @@ _CARVEOUT = "CUTLASS sm100_pipeline_carveout.inl"
 _KERNEL = "CUTLASS sm100_gemm_tma_warpspecialized.hpp"
 
 
-class Plan(AccumulatorValues, OperandValues):
+class Plan(AccumulatorValues):
     """What follows from a configuration.
 
     Parameters
@@ -96,11 +95,11 @@ class Plan(AccumulatorValues, OperandValues):
         return self.config.cluster.cluster_m
 
     @deduced(
-        f"columns of D in pieces of {SUBTILE_N}: {{p.tile_n}} / {SUBTILE_N}", _BUILDER
+        f"columns of D in pieces of {SUBTILE_N}: {{p.part_n}} / {SUBTILE_N}", _BUILDER
     )
     def subtiles(self) -> int:
         """Epilogue subtiles of a tile."""
-        return self.tile_n // SUBTILE_N
+        return self.part_n // SUBTILE_N
 
     @deduced("columns of D that the epilogue handles at a time", _BUILDER)
     def subtile_n(self) -> int:
@@ -249,7 +248,7 @@ class Plan(AccumulatorValues, OperandValues):
         atoms = self.sf_atoms
         return TmemMap.of(
             self.config,
-            self.accumulator_stride,
+            (self.part_n, self.accumulator_stride),
             atoms * self.sfa_columns,
             atoms * self.sfb_columns,
         )

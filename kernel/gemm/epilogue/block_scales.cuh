@@ -26,10 +26,10 @@ struct BlockScaleFactorRowStore {
     static __device__ __forceinline__ void store_scales(const Epilogue& e, WorkTile work,
                                                         u32 subtile, u16 scales) {
         const GemmParams& params = e.storage.params;
-        const u32 column = (work.n * TILE_N + subtile * SUBTILE_N) / SFD_VEC_SIZE;
+        const u32 column = e.column(work, subtile) / SFD_VEC_SIZE;
         constexpr u32 ATOM_N = 4 * SFD_VEC_SIZE;  // columns of D that one scale atom covers
         if (column * SFD_VEC_SIZE / ATOM_N >= (params.n + ATOM_N - 1) / ATOM_N) return;
-        if (IN_CLUSTER && work.m * TILE_M >= params.m) return;  // a tile beyond the problem
-        gmem_st(sfd_address(params, work.m * TILE_M + e.row, column, work.l), scales);
+        if (IN_CLUSTER && work.m * TILE_M / 128 >= (params.m + 127) / 128) return;  // a tile beyond the problem
+        gmem_st(sfd_address(params, work.m * TILE_M + e.tile_row(), column, work.l), scales);
     }
 };

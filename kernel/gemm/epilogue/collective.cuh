@@ -24,9 +24,9 @@ __device__ __forceinline__ void load_accumulator(const Epilogue& e, u32 accumula
 __device__ __forceinline__ void fuse(const Epilogue& e, const Fusion& fusion, WorkTile work,
                                      u32 subtile, Subtile& z) {
     const GemmParams& params = e.storage.params;
-    const u32 first = work.n * TILE_N + subtile * SUBTILE_N;
+    const u32 first = e.column(work, subtile);
     const u32 columns = params.n > first ? params.n - first : 0;
-    const u32 inside = work.m * TILE_M + e.row < params.m ? columns : 0;
+    const u32 inside = work.m * TILE_M + e.tile_row() < params.m ? columns : 0;
 #pragma unroll
     for (u32 j = 0; j < SUBTILE_N; ++j) {
         const float x = fusion.visit({params, z[j], j});

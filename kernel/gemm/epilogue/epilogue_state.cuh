@@ -7,10 +7,21 @@ struct Epilogue {
     u32 taddr;
     Consumer<ACCUMULATOR_BARRIERS> accumulator;
     Consumer<C_STAGES> c;
-    u32 lane;            // first TMEM lane, and first row of the tile, of this warp
-    u32 row;             // this thread's row of the tile
+    u32 lane;            // first TMEM lane of this warp
+    u32 row;             // this thread's row of a C or D stage: its lane
     bool issues_stores;  // whether this is the warp that talks to TMA
     u32 d_stage = 0;
+
+    // This thread's row of the tile, and the part of N that it has of it.
+    __device__ __forceinline__ u32 tile_row() const {
+        return COLUMN_PARTS == 1 ? row : row % TILE_M;
+    }
+    __device__ __forceinline__ u32 part() const { return COLUMN_PARTS == 1 ? 0 : row / TILE_M; }
+
+    // Its first column of D in a subtile.
+    __device__ __forceinline__ u32 column(WorkTile work, u32 subtile) const {
+        return work.n * TILE_N + part() * PART_N + subtile * SUBTILE_N;
+    }
 };
 
 using Subtile = float[SUBTILE_N];  // one row of it

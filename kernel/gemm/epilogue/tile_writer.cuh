@@ -13,8 +13,12 @@ __device__ __forceinline__ void store_subtile(Epilogue& e, WorkTile work, u32 su
     smem_fence_proxy_async();
     named_barrier_sync(EPILOGUE_BARRIER, EPILOGUE_THREADS);
     if (e.issues_stores) {
-        const Coords3 corner = subtile_coords(work, subtile);
-        tma_store(elect_sync(), e.storage.params.d, corner.x, corner.y, corner.z, buffer);
+#pragma unroll
+        for (u32 part = 0; part < COLUMN_PARTS; ++part) {
+            const Coords3 corner = subtile_coords(work, subtile, part);
+            tma_store(elect_sync(), e.storage.params.d, corner.x, corner.y, corner.z,
+                      buffer + part * TILE_M * D_ROW_NBYTES);
+        }
         tma_commit_group();
     }
     e.d_stage = e.d_stage + 1 == D_STAGES ? 0 : e.d_stage + 1;
