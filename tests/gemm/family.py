@@ -37,7 +37,8 @@ FIELDS: dict[str, tuple[Any, ...]] = {
     "d_stages": (1, 2),
     "batches": (None, 2),
 }
-"""What is varied. `rows` are those of D in a CTA; `clusters_m` are CTAs or pairs along M; one C stage is enough."""
+"""What is varied. `rows` are those of D in a CTA, `clusters_m` CTAs or pairs along M;
+one C stage is enough."""
 SHAPES = ((1, 33, 64), (129, 65, 544), (200, 300, 800), (256, 128, 1056))
 SCHEDULES = ("eager", "late", "seed")
 

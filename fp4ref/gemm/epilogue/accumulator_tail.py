@@ -14,12 +14,12 @@ from fp4ref.hardware.sm import Warp
 
 
 def accumulator_tail(warp: Warp, storage: SharedStorage) -> None:
-    """Tell the MMA warps of this CTA and of its peer. Frame 8.4."""
+    """Tell the MMA warps of this CTA and of its peer. Frame 8.6."""
     plan = storage.plan
     if not plan.overlapped:
         return
     own = storage.ring("tmem_dealloc").full[0]
-    with warp.frame("8.4"):
+    with warp.frame("8.6"):
         tcgen05.fence_before_thread_sync(warp)
         if plan.cta_group > 1:
             theirs = cluster.mapa(warp, own, storage.cta.peer)

@@ -22,7 +22,7 @@ class OverlappedAllocator1Sm(Allocator1Sm):
     """TMEM of one CTA whose accumulators overlap."""
 
     def free(self, taddr: int, columns: int) -> Generator[Blocked, None, None]:
-        """Give the columns back after the epilogue. Frames 8.4 and 8.5."""
+        """Give the columns back after the epilogue. Frames 8.5 and 8.6."""
         yield from epilogue_done(self.warp, self.storage)
         tmem.dealloc(self.warp, taddr, columns)
 
@@ -32,15 +32,15 @@ class OverlappedAllocator2Sm(Allocator2Sm):
     """TMEM of a pair whose accumulators overlap."""
 
     def free(self, taddr: int, columns: int) -> Generator[Blocked, None, None]:
-        """Give the columns back after both epilogues. Frames 8.4 and 8.5."""
+        """Give the columns back after both epilogues. Frames 8.5 and 8.6."""
         yield from epilogue_done(self.warp, self.storage)
         tmem.dealloc(self.warp, taddr, columns, cta_group=2)
 
 
 def epilogue_done(warp: Warp, storage: SharedStorage) -> Generator[Blocked, None, None]:
-    """Wait until every epilogue warp of these accumulators has done. Frame 8.4."""
+    """Wait until every epilogue warp of these accumulators has done. Frame 8.6."""
     in_cluster = storage.plan.cluster_size > 1
     semantics = Semantics(scope="cluster") if in_cluster else DEFAULT
-    with warp.frame("8.4"):
+    with warp.frame("8.6"):
         done = storage.ring("tmem_dealloc").full[0]
         yield from mbarrier.try_wait(warp, done, 0, semantics)

@@ -6,7 +6,7 @@
 #include "../../hardware/tcgen05.cuh"
 #include "../shared_storage.cuh"
 
-// Tell the MMA warps of this CTA and of its peer. Frame 8.4.
+// Tell the MMA warps of this CTA and of its peer. Frame 8.6.
 template <class Storage>
 __device__ __forceinline__ void accumulator_tail(const Storage& storage) {
     if constexpr (OVERLAPPED) {
