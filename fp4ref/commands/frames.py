@@ -87,6 +87,9 @@ def _explain(f: Frame, trace: Path | None) -> None:
     fields = {name: value for name, value in f.to_dict().items() if value}
     if f.kind in (FrameKind.CONSTRUCTED, FrameKind.COND):
         fields |= show(f.id)
+    if f.asks:
+        asks = ", ".join(f"{name}={value!r}" for name, value in f.asks.items())
+        fields["asks"] = f"emitted by runs of GemmConfig.nvfp4({asks})"
     if trace is not None:
         loaded = Trace.load(trace)
         if f.kind is FrameKind.DERIVED:

@@ -16,7 +16,7 @@ from __future__ import annotations
 import difflib
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, field, fields
 from enum import Enum
 from functools import cached_property
 from importlib import import_module
@@ -109,6 +109,9 @@ class Frame:
         Operations of the events that an EVENT frame emits.
     notebook
         Where it is taught.
+    asks
+        Fields of a configuration whose runs emit a frame that the default's do not:
+        ``GemmConfig.nvfp4(**frame.asks)``. Empty for every other frame.
     """
 
     id: str
@@ -124,10 +127,13 @@ class Frame:
     truth: str = ""
     kernel: str = ""
     operations: tuple[str, ...] = ()
+    asks: Mapping[str, Any] = field(default_factory=dict)
 
     def to_dict(self) -> Values:
         """Return the entry as JSON values."""
-        return asdict(self) | {
+        values = {each.name: getattr(self, each.name) for each in fields(self)}
+        return values | {
+            "asks": dict(self.asks),
             "kind": self.kind.value,
             "verdict": self.verdict.value,
             "operations": list(self.operations),
@@ -145,6 +151,7 @@ class _Index(Mapping[str, Frame]):
             entry["kind"] = FrameKind(entry["kind"])
             entry["verdict"] = Verdict(entry["verdict"])
             entry["operations"] = tuple(entry.get("operations", ()))
+            entry["asks"] = dict(entry.get("asks", {}))
             found[entry["id"]] = Frame(**entry)
         return found
 
@@ -202,12 +209,16 @@ def resolve(which: Frame | str) -> Any:
 def events_of(trace: Trace, id: str) -> list[Event]:
     """Events of `trace` that belong to an EVENT frame, in order.
 
+    Other frames are emitted too if a configuration `asks` for them; a run of another
+    one has none of theirs.
+
     Raises
     ------
     InputError
-        The frame is of another kind.
+        No run emits the frame.
     """
-    _require(frame(id), FrameKind.EVENT)
+    if not frame(id).asks:
+        _require(frame(id), FrameKind.EVENT)
     return trace.select(frame=id)
 
 

@@ -140,7 +140,11 @@ def _sfb_shift(p: Problem) -> Values:
 
 
 def _peer(p: Problem) -> Values:
-    return {"applies": False, "cta_group": 1, "needs": "cta_group::2"}
+    group = p.plan.cta_group
+    if group == 1:
+        return {"applies": False, "cta_group": 1, "needs": "cta_group::2"}
+    arrivals = p.plan.ring("tmem_dealloc").full
+    return {"applies": True, "cta_group": group, "arrivals": arrivals.count}
 
 
 def _overlapped(p: Problem) -> Values:

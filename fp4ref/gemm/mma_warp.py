@@ -121,10 +121,11 @@ def multiply_k_tile(
             if group.stop < k_tiles:
                 mma.mainloop.peek()
         elect_sync(warp)
-        yield from copies.acquire()  # 6.6.4
         for i, k in enumerate(group):
             buffer = stage.index * copies.k_group + i
-            scales = copies.copy(buffer, i)  # 6.6.4
+            if i == 0:
+                yield from copies.acquire()  # 6.6.4
+            scales = copies.copy(buffer, i)
             with warp.frame("6.6.5"):
                 for k_block in mma.multiplier.k_blocks:
                     accumulate = k > 0 or k_block > 0

@@ -4,8 +4,16 @@
 // one column have the same n and share B and SFB. A pair is two CTAs of a column whose m differ
 // in the last bit: each has half of B, and the even one leads.
 #pragma once
+#include "../hardware/cluster.cuh"
 #include "../hardware/tcgen05.cuh"
 #include "plan.cuh"
+
+// The ring for a consumer that gives its stages back to the CTA of `rank`.
+template <u32 STAGES>
+__device__ __forceinline__ Ring<STAGES> released_in(u32 rank, Ring<STAGES> ring) {
+    if constexpr (IN_CLUSTER) ring.empty = cluster_mapa(ring.empty, rank);
+    return ring;
+}
 
 // Every n-th bit of a mask.
 __device__ constexpr u32 every_nth(u32 n, u32 bits) {

@@ -33,10 +33,10 @@ __device__ __forceinline__ void multiply_k_tile(Mma& mma, WorkTile work, Stage a
     const Stage stage = mma.mainloop.wait();  // 6.6.2
     if (k_tile + tiles < k_tiles) mma.mainloop.peek();  // 6.6.3
     const bool elected = elect_sync();
-    mma.scale_copies.acquire();  // 6.6.4
     for (u32 i = 0; i < tiles; ++i) {
         const BufferDescriptors buffer = DESCRIPTORS.buffers[stage.index * K_GROUP + i];
-        const ScaleColumns scales = mma.scale_copies.copy(elected, buffer, i);  // 6.6.4
+        if (i == 0) mma.scale_copies.acquire();  // 6.6.4
+        const ScaleColumns scales = mma.scale_copies.copy(elected, buffer, i);
 #pragma unroll
         for (u32 k_block = 0; k_block < K_BLOCKS; ++k_block)  // 6.6.5
             mma.multiplier.issue(elected, accumulator, buffer, scales, work, k_block,

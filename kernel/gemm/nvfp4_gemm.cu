@@ -8,6 +8,7 @@
 extern "C" __global__ void __launch_bounds__(CTA_THREADS, 1)
     nvfp4_gemm(const __grid_constant__ GemmParams params) {
     const SharedStorage storage = {{smem_base()}, params};
-    if ((IN_CLUSTER ? storage.base & 0xffffff : storage.base) != smem_map::BASE) __trap();  // DESCRIPTORS would name other bytes
+    const u32 base = IN_CLUSTER ? storage.base & 0xffffff : storage.base;
+    if (base != smem_map::BASE) __trap();  // DESCRIPTORS would name other bytes
     start(warp_index(), storage);
 }

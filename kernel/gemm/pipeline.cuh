@@ -4,7 +4,6 @@
 // stage is committed or released differs between rings, so the role says it: arrive, expect_tx
 // or tcgen05.commit on stage.full or stage.empty.
 #pragma once
-#include "../hardware/cluster.cuh"
 #include "../hardware/mbarrier.cuh"
 
 // Barriers of one pipeline: STAGES full ones from `full`, as many empty ones from `empty`.
@@ -21,13 +20,6 @@ struct Ring {
         for (u32 i = 0; i < STAGES; ++i) mbarrier_init(empty + MBARRIER_NBYTES * i, empty_count);
     }
 };
-
-// The ring for a consumer that gives its stages back to the CTA of `rank`.
-template <u32 STAGES>
-__device__ __forceinline__ Ring<STAGES> released_in(u32 rank, Ring<STAGES> ring) {
-    if constexpr (IN_CLUSTER) ring.empty = cluster_mapa(ring.empty, rank);
-    return ring;
-}
 
 // Position in a ring. Frame 1.8.
 struct PipelineState {
@@ -62,7 +54,9 @@ struct Producer {
     }
 
     // try_acquire: ask once, for the next acquire. Frame 5.3.
-    __device__ __forceinline__ void peek() { token = mbarrier_test_wait<IN_CLUSTER>(barrier(), state.phase); }
+    __device__ __forceinline__ void peek() {
+        token = mbarrier_test_wait<IN_CLUSTER>(barrier(), state.phase);
+    }
 
     __device__ __forceinline__ Stage acquire() {
         if (!token) mbarrier_try_wait<IN_CLUSTER>(barrier(), state.phase);
@@ -95,7 +89,9 @@ struct Consumer {
     }
 
     // try_wait: ask once, for the next wait. Frame 5.3.
-    __device__ __forceinline__ void peek() { token = mbarrier_test_wait<IN_CLUSTER>(barrier(), state.phase); }
+    __device__ __forceinline__ void peek() {
+        token = mbarrier_test_wait<IN_CLUSTER>(barrier(), state.phase);
+    }
 
     __device__ __forceinline__ Stage wait() {
         if (!token) mbarrier_try_wait<IN_CLUSTER>(barrier(), state.phase);
@@ -108,5 +104,9 @@ struct Consumer {
 };
 
 // Commit or release by one arrival of each thread.
-__device__ __forceinline__ void arrive_on_full(Stage stage) { mbarrier_arrive<IN_CLUSTER>(stage.full); }
-__device__ __forceinline__ void arrive_on_empty(Stage stage) { mbarrier_arrive<IN_CLUSTER>(stage.empty); }
+__device__ __forceinline__ void arrive_on_full(Stage stage) {
+    mbarrier_arrive<IN_CLUSTER>(stage.full);
+}
+__device__ __forceinline__ void arrive_on_empty(Stage stage) {
+    mbarrier_arrive<IN_CLUSTER>(stage.empty);
+}

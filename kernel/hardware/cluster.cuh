@@ -1,4 +1,4 @@
-// Part 8. cluster: remote addresses, the cluster barrier.
+// Part 8. cluster: ranks, remote addresses, multicast masks, the cluster barrier.
 //
 // A shared::cluster address has the rank of its CTA in bits 24 and up.
 #pragma once

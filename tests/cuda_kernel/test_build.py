@@ -143,7 +143,8 @@ def constants_of(config: GemmConfig) -> dict[str, str]:
 
 
 def test_every_constant_of_the_plan_is_used() -> None:
-    config = GemmConfig.nvfp4(c_format="bf16", beta=1.0, d_format="nvfp4")
+    pair = {"cta_group": 2, "tile_m": 256, "cluster_m": 2, "cluster_n": 2}
+    config = GemmConfig.nvfp4(c_format="bf16", beta=1.0, d_format="nvfp4", **pair)
     header = plan_header(config)
     others = one_file(config).replace(header, "")
     unused = {
@@ -172,7 +173,7 @@ def test_constants_follow_the_configuration() -> None:
         "Fma<Constant<0xbfc00000>, SrcFetch<F32>, Multiply<Alpha, AccFetch>>" in parts
     )
     assert found["smem_map::A"] == str(plan(config).smem.a)
-    assert found["tmem_map::BUFFER"] == "32"
+    assert found["tmem_map::K_TILE"] == "32"
 
 
 def test_the_parameter_block_is_the_entrys() -> None:

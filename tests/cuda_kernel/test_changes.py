@@ -42,8 +42,8 @@ CHANGES = [
     Change(
         "B's box along N",
         "gemm/partition.cuh",
-        "return {k_tile * TILE_K, work.n * TILE_N, work.l};",
-        "return {k_tile * TILE_K, work.n * 64, work.l};",
+        "return {k_tile * TILE_K, work.n * TILE_N + half * B_ROWS, work.l};",
+        "return {k_tile * TILE_K, work.n * 64 + half * B_ROWS, work.l};",
         ("A at m 0, n 128, k 0", "present in one run only"),
     ),
     Change(
@@ -70,8 +70,8 @@ CHANGES = [
     Change(
         "the first k-tile that accumulates",
         "gemm/mma_warp.cuh",
-        "k_tile > 0 || k_block > 0",
-        "k_tile > 1 || k_block > 0",
+        "k_tile + i > 0 || k_block > 0",
+        "k_tile + i > 1 || k_block > 0",
         ("accumulator at m 0, n 0, k 256, K-block 0", "after k 320"),
     ),
     Change(

@@ -110,7 +110,7 @@ def test_events_name_kernel_lines_and_barriers() -> None:
         "tcgen05.cp": "scale_copies.cuh",
         "cp.async.bulk.tensor.3d.load": "tma_loader.cuh",
         "cp.async.bulk.tensor.3d.store": "tile_writer.cuh",
-        "clusterlaunchcontrol.try_cancel": "scheduler_warp.cuh",
+        "clusterlaunchcontrol.try_cancel": "clc_request.cuh",
         "tcgen05.dealloc": "cleanup.cuh",
     }
     for operation, file in files.items():

@@ -150,8 +150,10 @@ def test_the_frames_of_a_role_are_the_emulators(source: Path) -> None:
 def test_each_file_is_in_the_kernel() -> None:
     """A choice brings its file; together these make every choice."""
     many = {"c_format": "bf16", "beta": 1.0, "bias": True, "scheduler": "static"}
+    pair = {"cta_group": 2, "tile_m": 256, "cluster_m": 2}
     configs = [
         *(GemmConfig(), GemmConfig.nvfp4(d_format="nvfp4", **many)),
+        *(GemmConfig.nvfp4(**pair), GemmConfig.nvfp4(cluster_n=2)),
         *(GemmConfig.nvfp4(activation=each) for each in activations()),
     ]
     taken = {file for config in configs for file in pieces(config)}

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from frame_kinds import KINDS, ids
 
 import fp4ref
-from fp4ref.frames import FrameKind, events_of, frame
+from fp4ref.frames import FRAMES, FrameKind, events_of, frame
 from fp4ref.gemm.config import GemmConfig
 from fp4ref.hardware.sm import Warp
 from fp4ref.trace import Trace
@@ -105,3 +106,47 @@ def test_the_small_trace_has_every_frame(
     operands: tuple[fp4ref.BlockScaled, fp4ref.BlockScaled],
 ) -> None:
     assert missing(small_trace(operands)) == {}
+
+
+def ones(rows: int) -> fp4ref.BlockScaled:
+    """A matrix of 64 columns."""
+    return fp4ref.quantize(np.ones((rows, 64), np.float32))
+
+
+ASKED = {id: entry for id, entry in FRAMES.items() if entry.asks}
+
+
+def test_masks_and_conditional_frames_name_their_configuration() -> None:
+    """Overlapped accumulators, frame 8.6, have none yet."""
+    cond = set(ids(KINDS[FrameKind.COND]))
+    assert set(ASKED) == {"1.5", *cond} - {"8.6"}
+
+
+@pytest.mark.parametrize("id", ASKED)
+def test_a_frame_is_emitted_by_the_configuration_that_it_names(id: str) -> None:
+    config = GemmConfig.nvfp4(**ASKED[id].asks)
+    a = b = ones(256)
+    sms = fp4ref.plan(config).cluster_size
+    run = fp4ref.run(a, b, config=config, sms=sms)
+    assert run.trace is not None
+    assert events_of(run.trace, id) == run.trace.select(frame=id) != []
+    assert ASKED[id].kind is not FrameKind.EVENT
+
+
+@pytest.mark.parametrize("id", ASKED)
+def test_the_default_emits_none_of_them(trace: Trace, id: str) -> None:
+    assert events_of(trace, id) == []
+
+
+def test_the_masks_are_told_by_every_cta() -> None:
+    """CUTLASS's masks of a 4 x 2 cluster: a row is every fourth, a column is four."""
+    config = GemmConfig.nvfp4(**ASKED["1.5"].asks)
+    run = fp4ref.run(ones(512), ones(256), config=config, sms=8)
+    assert run.trace is not None
+    told = {
+        event.cta: (event.operands["row"], event.operands["column"])
+        for event in events_of(run.trace, "1.5")
+    }
+    assert told == {
+        (m, n, 0): (0b10001 << m, 0b1111 << 4 * n) for m in range(4) for n in range(2)
+    }

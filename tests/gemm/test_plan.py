@@ -19,6 +19,7 @@ from fp4ref.errors import ConfigError
 from fp4ref.gemm import plan as plan_room
 from fp4ref.gemm import roles
 from fp4ref.gemm.config import FIELDS
+from fp4ref.gemm.cta_in_cluster import CtaInCluster
 from fp4ref.gemm.plan import Plan, rings, values
 from fp4ref.gemm.plan.rings import Arrivals, RingSpec
 from fp4ref.gemm.plan.rules import RULES, broken
@@ -154,7 +155,8 @@ def test_one_edit_adds_a_ring(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def initialised(p: Plan) -> list[tuple[str, int]]:
     """Labels and counts that warp 0 gives the barriers of `p`."""
-    storage = SharedStorage(p, None, 0)  # type: ignore[arg-type]
+    cta = CtaInCluster(0, 0, *p.cluster[:2], p.cta_group)
+    storage = SharedStorage(p, None, 0, cta)  # type: ignore[arg-type]
     found = []
     for ring in used_rings(storage):
         counts = [ring.full_count] * ring.stages + [ring.empty_count] * len(ring.empty)

@@ -21,6 +21,7 @@ from fp4ref.gemm.roles import body
 from fp4ref.gemm.scheduler_warp import request_work
 from fp4ref.gemm.shared_storage import SharedStorage, init_barriers
 from fp4ref.gemm.tile_grid import TileGrid, WorkTile
+from fp4ref.gemm.tiles.clc_request import TileRequest
 from fp4ref.gemm.tiles.clc_scheduler import ClcTileScheduler
 from fp4ref.hardware.clc import ClcFault
 from fp4ref.hardware.machine import Machine
@@ -173,7 +174,7 @@ def test_asking_again_after_a_failure_is_a_fault() -> None:
         producer = Producer(warp, storage.ring("clc"), committed_by_tma)
         scheduler = ClcTileScheduler(warp, storage)
         for _ in range(2):
-            yield from request_work(producer, storage)
+            yield from request_work(producer, storage, TileRequest)
             yield from scheduler.fetch_next_work()
 
     def idle(warp: Warp, storage: SharedStorage) -> Any:

@@ -71,8 +71,14 @@ class MulticastLoader:
             )
 
     def prefetch(self) -> None:
-        """Fetch the tensor maps ahead of their first use."""
-        params = self.storage.params
+        """Fetch the tensor maps ahead of their first use, and tell the masks."""
+        params, cta = self.storage.params, self.storage.cta
+        with self.warp.frame("1.5"):
+            self.warp.note(
+                "cluster.masks",
+                **{"row": cta.row, "column": cta.column, "same_b": cta.same_b},
+                releases=cta.releases,
+            )
         for tensor_map in (params.a, params.b, params.sfa, params.sfb):
             if tensor_map is not None:
                 tma.prefetch_tensormap(self.warp, tensor_map)

@@ -40,7 +40,7 @@ class OneSm:
         k_block: int,
         accumulate: bool,
     ) -> None:
-        """Issue one MMA of 32 bytes along K. Frames 6.6.6 to 6.6.12.
+        """Issue one MMA of 32 bytes along K. Frames 6.3 and 6.6.6 to 6.6.12.
 
         The kernel has the descriptors of every stage in constant memory; here they are
         built where they are used.
@@ -54,6 +54,7 @@ class OneSm:
             scales.sfa + atom * plan.sfa_columns,
             scales.sfb + atom * plan.sfb_columns + shift,
         )
+        labels = [*(["6.3"] * (shift > 0)), *labels]
         with warp.frame(*labels):
             self.multiply(
                 self.taddr + plan.tmem.accumulators[number],

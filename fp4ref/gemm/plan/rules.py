@@ -269,6 +269,7 @@ _COLUMNS = (
     *_FORMATS,
     "tile_m",
     "tile_n",
+    "tile_k",
     "scale_buffers",
     "k_group",
 )

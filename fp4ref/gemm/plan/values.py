@@ -74,7 +74,7 @@ class Plan(AccumulatorValues):
         """Extents of a cluster in CTAs, x first."""
         return self.config.cluster.cluster_m, self.config.cluster.cluster_n, 1
 
-    @deduced("{c.cluster_m} x {c.cluster_n}", _BUILDER)
+    @deduced("CTAs of {c.cluster_m} x {c.cluster_n}", _BUILDER)
     def cluster_size(self) -> int:
         """CTAs of a cluster."""
         return prod(self.cluster)
