@@ -19,6 +19,7 @@ import code_page  # noqa: E402
 import data_flow  # noqa: E402
 import executions  # noqa: E402
 import fault_page  # noqa: E402
+import formats  # noqa: E402
 import frame_page  # noqa: E402
 import glossary  # noqa: E402
 import notebook_pages  # noqa: E402
@@ -47,6 +48,7 @@ def files() -> dict[str, str]:
         "_generated/executions.svg": executions.picture(),
         "_generated/executions.md": executions.page(),
         "_generated/pairs.md": pairs.page(),
+        "_generated/formats.md": formats.page(),
         **pairs.pictures(),
         "_generated/pieces.md": pieces.page(),
         "_generated/removals.md": removals.page(),

@@ -25,9 +25,19 @@ _LABEL = re.compile(r"(\.L_x_\d+):")
 _BRANCH = re.compile(r"\bBRA\b.*`\((\.L_x_\d+)\)")
 
 
+_MMAS = {
+    "mxf4nvf4": "UTCOMMA",
+    "mxf8f6f4": "UTCQMMA",
+    "f8f6f4": "UTCQMMA",
+    "f16": "UTCHMMA",
+}
+"""What ptxas makes of the MMA, by kind."""
+
+
 def mandatory(p: Plan) -> dict[str, int]:
     """Count what a k-tile cannot do without: scale copies, MMAs and a commit."""
-    return {"UTCCP": p.scale_copies, "UTCOMMA": p.k_blocks, "UTCBAR": 1}
+    copies = {"UTCCP": p.scale_copies} if p.scale_copies else {}
+    return copies | {_MMAS[p.kind]: p.k_blocks, "UTCBAR": 1}
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +121,7 @@ def figures(cubin: bytes, listing: str | None = None) -> SassFigures:
         _registers(cubin),
         sum(opcode(each) in ("STL", "LDL") for each in found.instructions),
         len(found.instructions),
-        tuple(found.loop_around("UTCOMMA")),
+        tuple(found.loop_around(*_MMAS.values())),
     )
 
 
@@ -157,14 +167,14 @@ class Listing:
         branch = _BRANCH.search(self.instructions[at])
         return self.labels[branch[1]] if branch else None
 
-    def loop_around(self, wanted: str) -> Iterator[str]:
-        """Instructions of one round of the innermost loop that holds `wanted`.
+    def loop_around(self, *wanted: str) -> Iterator[str]:
+        """Instructions of one round of the innermost loop that holds one of `wanted`.
 
         The round of a warp that never waits: of the branches inside the loop it takes
         those that skip a wait which a peek has answered, and none that leave it.
         """
         inside = next(
-            i for i, each in enumerate(self.instructions) if opcode(each) == wanted
+            i for i, each in enumerate(self.instructions) if opcode(each) in wanted
         )
         last = next(
             i

@@ -14,6 +14,8 @@ from fp4ref.layout import SwizzleMode
 from fp4ref.layout.scale_factors import ATOM_COLS, ATOM_NBYTES, ATOM_ROWS
 from fp4ref.layout.tmem_scales import LANES_PER_QUARTER
 from fp4ref.numerics import ScaleFormat, decode_e2m1
+from fp4ref.numerics.element import Element
+from fp4ref.numerics.elements import element
 from fp4ref.trace import RecordedPlan, Trace
 
 _Reader = Callable[[Trace, HardwareEvent, int, int], tuple[str, str]]
@@ -52,18 +54,48 @@ def _mma_k(trace: Trace) -> int:
 
 
 def _operand(trace: Trace, e: HardwareEvent, row: int, at: int) -> tuple[str, str]:
-    """E2M1 codes of A or B, in a swizzled stage."""
+    """Codes of A or B, in a swizzled stage."""
     operands: Mapping[str, Any] = e.event.operands
     base = operands["smem"] & 0xFFFFFF
     swizzle = SwizzleMode(operands["swizzle"]).swizzle
-    tile_row, byte = divmod(swizzle(base + at) - base, operands["box"][0] // 2)
+    of = _format(trace, e.key.tensor)
+    padded = of.bits < 8 and operands["box"][0] == _PADDED_BOX
+    row_nbytes = operands["box"][0] * (8 if padded else of.bits) // 8
+    tile_row, byte = divmod(swizzle(base + at) - base, row_nbytes)
     value = int(e.data[row, at])
+    if padded or of.bits >= 8:
+        first, last = _elements_of(byte, of.bits)
+        k = operands["coords"][0]
+        return (
+            f"row {operands['coords'][1] + tile_row}, k {k + first}"
+            + (f" to {k + last}" if last > first else ""),
+            f"byte {value:#04x} of {of.name.upper()}",
+        )
     low, high = decode_e2m1(np.array([value & 15, value >> 4], np.uint8))
     k = operands["coords"][0] + 2 * byte
     return (
         f"row {operands['coords'][1] + tile_row}, k {k} and {k + 1}",
         f"{value:#04x} = codes {value & 15:#x}, {value >> 4:#x} = {low:g}, {high:g}",
     )
+
+
+_PADDED_BOX = 128
+"""Elements of a row of padded types, always."""
+
+
+def _format(trace: Trace, tensor: str) -> Element:
+    """Format of A or B: by the plan, or that of the default."""
+    name = (trace.meta.get("plan") or {}).get(f"{tensor.lower()}_format", "nvfp4")
+    return element(name)
+
+
+def _elements_of(byte: int, bits: int) -> tuple[int, int]:
+    """First and last element that a byte of a row holds; padding counts as the last."""
+    if bits >= 8:
+        return byte * 8 // bits, byte * 8 // bits
+    chunk, at = divmod(byte, 16)
+    first, last = (min((at * 8 + bit) // bits, 15) for bit in (0, 7))
+    return 16 * chunk + first, 16 * chunk + last
 
 
 def _scale(trace: Trace, e: HardwareEvent, row: int, at: int) -> tuple[str, str]:

@@ -9,10 +9,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from math import prod
 from typing import Any
 
-from fp4ref.hardware.tcgen05 import MMA_K, InstrDescriptor
+from fp4ref.hardware.instr_descriptor import UnscaledInstrDescriptor, UnscaledKind
+from fp4ref.hardware.mxf8f6f4_descriptor import Mxf8f6f4InstrDescriptor
+from fp4ref.hardware.tcgen05 import InstrDescriptor
 from fp4ref.hardware.tmem import CELL_NBYTES, LANES
+from fp4ref.numerics.kinds import KINDS
 from fp4ref.trace import Event, Trace
 
 Values = dict[str, Any]
@@ -91,7 +95,7 @@ def mma_summary(trace: Trace) -> Values:
     """What the MMA warp issued. Frame 6.11."""
     copies, mmas = _issued(trace, "tcgen05.cp"), _issued(trace, "tcgen05.mma")
     first = [e for e in mmas if not e.operands["enable_input_d"]]
-    columns = sum(InstrDescriptor.decode(e.operands["idesc"]).n for e in first)
+    columns = sum(_shape(e)[1] for e in first)
     return {
         "mmas": len(mmas),
         "scale_copies": len(copies),
@@ -105,9 +109,24 @@ def mma_summary(trace: Trace) -> Values:
 def _macs(trace: Trace) -> int:
     total = 0
     for event in _issued(trace, "tcgen05.mma"):
-        shape = InstrDescriptor.decode(event.operands["idesc"])
-        total += shape.m * shape.n * MMA_K
+        total += prod(_shape(event))
     return total
+
+
+def _shape(mma: Event) -> tuple[int, int, int]:
+    """M, N and K of an MMA; N lies at the same bits in every descriptor."""
+    operands, group = mma.operands, mma.operands.get("cta_group", 1)
+    kind = KINDS[operands["kind"]] if operands["kind"] in KINDS else KINDS["mxf4nvf4"]
+    word = operands["idesc"]
+    if not kind.scaled:
+        name: UnscaledKind = "f16" if kind.name == "f16" else "f8f6f4"
+        found = UnscaledInstrDescriptor.decode(word, name, group)
+        return found.m, found.n, kind.k
+    if kind.name == "mxf8f6f4":
+        of_32 = Mxf8f6f4InstrDescriptor.decode(word, group)
+        return of_32.m, of_32.n, kind.k
+    shape = InstrDescriptor.decode(word, group)
+    return shape.m, shape.n, kind.k
 
 
 def _written(trace: Trace) -> tuple[int, int]:

@@ -127,6 +127,8 @@ class RecordedPlan:
 
 _TILES = ("d_subtile", "c_subtile", "a", "b", "sfa", "sfb")
 """Buffers that hold parts of matrices."""
+_OF_SCALES = ("sf_vec_size", "sf_rows_b", "scale_copies")
+"""What is 0 for operands without scales."""
 MOST = 1024
 """Warps of a role, or stages of a buffer: more than any CTA has."""
 
@@ -135,7 +137,9 @@ def _scalars(found: Any) -> dict[str, Any]:
     """Return the numbers and words, by the names and types of the class."""
     readers: dict[Any, Callable[[Any, str], Any]] = {"int": _number, "str": _word}
     return {
-        each.name: readers[each.type](found, each.name)
+        each.name: _number(found, each.name, 0)
+        if each.name in _OF_SCALES
+        else readers[each.type](found, each.name)
         for each in fields(RecordedPlan)
         if each.type in readers and not each.name.endswith("_end")
     }
@@ -186,12 +190,13 @@ def _smem(plan: Any) -> list[SmemPart]:
 
 def _tmem(plan: Any) -> list[TmemPart]:
     """Name accumulators, then scales, as the kernel numbers its buffers."""
-    end, k_blocks = _number(plan["tmem"], "end"), _number(plan, "k_blocks")
-    rows = (
-        ("D", "accumulators", _number(plan, "tile_n"), "accumulator"),
-        ("SFA", "sfa", k_blocks * _number(plan, "sfa_columns"), "sfa"),
-        ("SFB", "sfb", k_blocks * _number(plan, "sfb_columns"), "sfb"),
-    )
+    end, atoms = _number(plan["tmem"], "end"), _number(plan, "sf_atoms", 0)
+    rows = [("D", "accumulators", _number(plan, "tile_n"), "accumulator")]
+    if atoms:  # operands without scales have none in TMEM
+        rows += [
+            ("SFA", "sfa", atoms * _number(plan, "sfa_columns"), "sfa"),
+            ("SFB", "sfb", atoms * _number(plan, "sfb_columns"), "sfb"),
+        ]
     parts = [
         TmemPart(f"{name} {i}", column, columns, kind)
         for name, place, columns, kind in rows

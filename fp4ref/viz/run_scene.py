@@ -140,9 +140,9 @@ def _trace(run: object, name: str) -> Trace:
 
 
 def _add_scales(header: Header, trace: Trace) -> None:
-    """Say where the scales of a tile lie, if the trace has a plan."""
+    """Say where the scales of a tile lie, if the trace has a plan with scales."""
     p = RecordedPlan.of(trace.meta)
-    if p is None:
+    if p is None or not p.sf_vec_size:
         return
     m, n, k = (int(trace.meta["shape"][name]) for name in "mnk")
     sizes = {"SFA": (p.tile_m, m), "SFB": (p.sf_rows_b, min(n, p.tile_n))}

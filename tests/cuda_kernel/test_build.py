@@ -129,6 +129,28 @@ def test_a_k_tile_has_the_mandatory_instructions() -> None:
     assert found.registers == json.loads(packaged("figures.json"))["f32"]["registers"]
 
 
+@needs_nvrtc
+@pytest.mark.parametrize(
+    ("operand_format", "mma", "copies"),
+    [("mxfp8_e5m2", "UTCQMMA", 2), ("e4m3", "UTCQMMA", 0), ("bf16", "UTCHMMA", 0)],
+)
+def test_other_kinds_have_their_mma_and_no_spills(
+    operand_format: str, mma: str, copies: int
+) -> None:
+    """Four MMAs of 32 bytes along K; of scales one atom of each operand."""
+    config = GemmConfig.nvfp4(operand_format=operand_format)
+    wanted = {mma: 4, "UTCBAR": 1} | ({"UTCCP": copies} if copies else {})
+    assert mandatory(plan(config)) == wanted
+    try:
+        found = figures(build.compile_kernel(config).cubin)
+    except CompileError as error:
+        pytest.skip(str(error))
+    for opcode in ("UTCCP", mma, "UTCBAR"):
+        per_k_tile = found.loop_counts.get(opcode, 0) // found.k_tiles
+        assert per_k_tile == wanted.get(opcode, 0)
+    assert (found.spill_instructions, found.registers <= 128) == (0, True)
+
+
 def constants_of(config: GemmConfig) -> dict[str, str]:
     """Constants of the header by name, those of a map with its namespace."""
     found, space = {}, ""

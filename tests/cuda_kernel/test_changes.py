@@ -63,8 +63,8 @@ CHANGES = [
     Change(
         "the type of A in idesc: negated",
         "hardware/instr_descriptor.cuh",
-        "1u << 7 | 1u << 10",
-        "1u << 13 | 1u << 7 | 1u << 10",
+        "return a_type << 7 |",
+        "return 1u << 13 | a_type << 7 |",
         ("accumulator at m 0, n 0, k 0, K-block 0", "row 0, column 1 after k 64"),
     ),
     Change(

@@ -12,6 +12,7 @@ from gemm_cases import Case, Operands, asked, wide_operands_of
 from narrow_operands import narrow
 
 from fp4ref import GemmConfig, plan
+from fp4ref.gemm.config import TILE_K
 from fp4ref.gemm.plan.rules import broken
 
 FIELDS: dict[str, tuple[Any, ...]] = {
@@ -123,8 +124,7 @@ class FamilyCase(Case):
 
 
 def k_of(k: int, config: dict[str, Any]) -> int:
-    """A K that the formats take, without scales no whole number of MMAs."""
+    """A K of as many k-tiles as NVFP4 has, that the formats take."""
     planned = plan(GemmConfig.nvfp4(**config))
     step = planned.k_multiple
-    k = -(-k // step) * step
-    return k if planned.sf_atoms or step >= planned.mma_k else k - step
+    return -(-k * planned.tile_k // TILE_K // step) * step

@@ -22,6 +22,9 @@ CONFIGS = [
     GemmConfig.example_72b(),
     GemmConfig.nvfp4(tile_n=64, d_format="bf16", c_format="f16", beta=0.5, stages=3),
     GemmConfig.nvfp4(scheduler="static", scale_buffers=1),
+    GemmConfig.nvfp4(operand_format="mxfp4"),
+    GemmConfig.nvfp4(operand_format="mxfp6_e3m2"),
+    GemmConfig.nvfp4(operand_format="bf16"),
 ]
 
 
@@ -60,7 +63,8 @@ def test_what_is_read_is_what_was_planned(config: GemmConfig) -> None:
         assert first == at, "a part of TMEM begins where the one before ends"
         at += columns[first]
     assert at == found.tmem_end
-    assert {part.column for part in found.tmem if part.kind == "sfb"} == set(p.tmem.sfb)
+    of_sfb = {part.column for part in found.tmem if part.kind == "sfb"}
+    assert of_sfb == (set(p.tmem.sfb) if p.sf_atoms else set())
 
 
 def test_roles_are_by_warp() -> None:
@@ -77,7 +81,7 @@ def test_the_plan_has_no_sentences() -> None:
     assert not [
         w for w in p.why.values() if len(w.sentence) > 20 and w.sentence in text
     ]
-    assert len(text) < 4608
+    assert len(text) < 5120
 
 
 @pytest.fixture(scope="module")

@@ -47,14 +47,14 @@ class OneSm:
         """
         warp, plan, address = self.warp, self.storage.plan, self.storage.address
         atom = k_block // max(plan.k_blocks_per_atom, 1)
-        shift = sfb_column_shift(plan.tile_n, work.n)
+        shift = sfb_column_shift(plan.tile_n, work.n) if plan.sf_atoms else 0
         number = produced_accumulator(plan, accumulator)
         labels = ["6.6.6", "6.6.9", "6.6.10", *(["6.6.12"] * (k_block > 0))]
+        labels = [*(["6.3"] * (shift > 0)), *labels]
         of_block = ScaleColumns(
             scales.sfa + atom * plan.sfa_columns,
             scales.sfb + atom * plan.sfb_columns + shift,
         )
-        labels = [*(["6.3"] * (shift > 0)), *labels]
         with warp.frame(*labels):
             self.multiply(
                 self.taddr + plan.tmem.accumulators[number],

@@ -88,14 +88,15 @@ class OperandValues(EpilogueValues):
         return DataType[of.tma or ""]
 
     @deduced(
-        "a row's pitch is a multiple of 16 bytes; padded types have rows of whole "
-        "boxes, 128 elements",
+        "a row's pitch is a multiple of 16 bytes, and of whole blocks with a scale; "
+        "padded types have rows of whole boxes, 128 elements",
         _TENSOR_MAP,
     )
     def k_multiple(self) -> int:
         """What K is a multiple of."""
         types = (self.a_type, self.b_type)
-        return max(128 if each.is_padded else 128 // each.bits for each in types)
+        pitch = max(128 if each.is_padded else 128 // each.bits for each in types)
+        return max(pitch, self.sf_vec_size)
 
     # -- the tile ------------------------------------------------------------------
 

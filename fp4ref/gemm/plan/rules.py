@@ -265,7 +265,6 @@ def _accumulators(p: Plan) -> str | None:
 
 _COLUMNS = (
     "accumulator_stages",
-    "cta_group",
     *_FORMATS,
     "tile_m",
     "tile_n",

@@ -13,7 +13,7 @@ struct UnscaledUmma {
     __device__ __forceinline__ UnscaledUmma(const SharedStorage&, u32 tmem_base)
         : taddr(tmem_base) {}
 
-    // Issue one MMA of 32 bytes along K. Frames 6.6.6 to 6.6.12.
+    // Issue one MMA of 32 bytes along K.
     __device__ __forceinline__ void issue(bool elected, Stage accumulator,
                                           const BufferDescriptors& buffer, ScaleColumns, WorkTile,
                                           u32 k_block, bool accumulate) const {
