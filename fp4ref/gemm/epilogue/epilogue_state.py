@@ -62,15 +62,27 @@ class Epilogue:
         first = self.storage.address("c_subtile", stage)
         return first + self.lane * self.storage.plan.c_row_nbytes
 
+    @property
+    def tile_row(self) -> int:
+        """First row of the tile that this warp has."""
+        return self.lane % self.storage.plan.tile_m
+
+    @property
+    def part(self) -> int:
+        """Part of N that this warp has of its rows."""
+        return self.lane // self.storage.plan.tile_m
+
     def rows(self, work: WorkTile) -> range:
         """Rows of D that this warp finishes; the last ones may lie outside."""
-        tile_m = self.storage.plan.tile_m
-        first = work.m * tile_m + self.lane % tile_m
+        first = work.m * self.storage.plan.tile_m + self.tile_row
         return range(first, first + WARP_THREADS)
+
+    def column(self, work: WorkTile, subtile: int) -> int:
+        """First column of D in a subtile."""
+        plan = self.storage.plan
+        return work.n * plan.tile_n + self.part * plan.part_n + subtile * plan.subtile_n
 
     def columns(self, work: WorkTile, subtile: int) -> range:
         """Columns of D in a subtile; the last ones may lie outside."""
-        plan = self.storage.plan
-        part = self.lane // plan.tile_m
-        first = work.n * plan.tile_n + part * plan.part_n + subtile * plan.subtile_n
-        return range(first, first + plan.subtile_n)
+        first = self.column(work, subtile)
+        return range(first, first + self.storage.plan.subtile_n)

@@ -265,6 +265,7 @@ def _accumulators(p: Plan) -> str | None:
 
 _COLUMNS = (
     "accumulator_stages",
+    "cta_group",
     *_FORMATS,
     "tile_m",
     "tile_n",

@@ -29,7 +29,8 @@ struct BlockScaleFactorRowStore {
         const u32 column = e.column(work, subtile) / SFD_VEC_SIZE;
         constexpr u32 ATOM_N = 4 * SFD_VEC_SIZE;  // columns of D that one scale atom covers
         if (column * SFD_VEC_SIZE / ATOM_N >= (params.n + ATOM_N - 1) / ATOM_N) return;
-        if (IN_CLUSTER && work.m * TILE_M / 128 >= (params.m + 127) / 128) return;  // a tile beyond the problem
+        const u32 blocks = (params.m + 127) / 128;
+        if (IN_CLUSTER && work.m * TILE_M / 128 >= blocks) return;  // a tile beyond the problem
         gmem_st(sfd_address(params, work.m * TILE_M + e.tile_row(), column, work.l), scales);
     }
 };
