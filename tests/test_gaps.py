@@ -216,7 +216,10 @@ TRIES: dict[str, list[Callable[[], Any]]] = {
         lambda: fp4ref.plan(GemmConfig.nvfp4(operand_format="tf32")),
         lambda: fp4ref.plan(GemmConfig.nvfp4(b_format="int8")),
     ],
-    "gemm-tile": [lambda: fp4ref.plan(GemmConfig.nvfp4(tile_n=256))],
+    "gemm-tile": [
+        lambda: fp4ref.plan(GemmConfig.nvfp4(tile_n=96)),
+        lambda: fp4ref.plan(GemmConfig.nvfp4(tile_m=64, operand_format="bf16")),
+    ],
     "gemm-output": [
         lambda: fp4ref.plan(GemmConfig.nvfp4(d_format="e4m3")),
         lambda: fp4ref.plan(GemmConfig.nvfp4(c_format="e4m3")),

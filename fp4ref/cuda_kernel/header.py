@@ -65,12 +65,15 @@ def _asked(p: Plan) -> Iterator[str]:
     yield _constant("bool", "OF_16_BITS", str(p.kind == "f16").lower())
     for name in ("c_stages", "d_stages", "clc_stages", "accumulator_stages"):
         yield _number(name.upper(), config.asked(name))
+    yield _number("ACCUMULATOR_BARRIERS", p.accumulator_barriers)
+    yield _constant("bool", "OVERLAPPED", str(p.overlapped).lower())
     yield _number("SCALE_BUFFERS", config.mainloop.scale_buffers)
     yield ""
 
 
 _NUMBERS = (
-    *("tile_m", "tile_n", "tile_k", "k_blocks", "subtile_n", "subtiles"),
+    *("tile_m", "tile_n", "tile_k", "k_blocks"),
+    *("column_parts", "part_n", "subtile_n", "subtiles"),
     *("subtile_boxes", "subtile_box_rows", "tmem_load_lanes"),
     *("b_rows", "a_parts", "b_parts", "sfb_parts"),
     *("a_code", "b_code", "sf_vec_size", "sfd_vec_size", "sf_atoms"),
@@ -78,6 +81,7 @@ _NUMBERS = (
     *("mainloop_stages", "k_group", "a_nbytes", "b_nbytes", "sfa_nbytes", "sfb_nbytes"),
     *("k_tile_tx_bytes", "c_subtile_nbytes", "c_row_nbytes", "d_row_nbytes"),
     *("sfa_columns", "sfb_columns"),
+    *("accumulator_stride", "subtiles_to_release"),
 )
 
 
@@ -118,8 +122,8 @@ def _maps(p: Plan) -> Iterator[str]:
     yield "static_assert(A % 1024 == 0 && B % 1024 == 0);  // 128-byte swizzle"
     yield "}  // namespace smem_map"
     yield ""
-    yield "// TMEM columns: accumulators from 0, TILE_N apart, then (SFA, SFB) for each"
-    yield "// scale buffer. Frames 4.3 and 4.4."
+    yield "// TMEM columns: accumulators from 0, ACCUMULATOR_STRIDE apart, then (SFA,"
+    yield "// SFB) for each scale buffer. Frames 4.3 and 4.4."
     yield "namespace tmem_map {"
     yield _number("SFA", p.tmem.sfa[0])
     yield _number("SFB", p.tmem.sfb[0])

@@ -241,7 +241,7 @@ def _tmem_sizes(p: Problem) -> Values:
     tmem_map = p.plan.tmem
     return {
         "accumulators": len(tmem_map.accumulators),
-        "accumulator_columns": p.config.tile.n,
+        "accumulator_columns": p.plan.part_n,
         "columns_per_k_block": SF_COLUMNS,
         "sfa_columns": SF_COLUMNS * K_BLOCKS,
         "sfb_columns": SF_COLUMNS * K_BLOCKS * p.plan.sf_rows_b // 128,

@@ -148,12 +148,12 @@ def _peer(p: Problem) -> Values:
 
 
 def _overlapped(p: Problem) -> Values:
-    needed = p.config.mainloop.accumulator_stages * p.config.tile.n
+    needed = p.config.mainloop.accumulator_stages * p.plan.part_n
     return {
-        "applies": False,
+        "applies": p.plan.overlapped,
         "accumulator_columns": needed,
         "columns": tmem.COLUMNS,
-        "needs": "tiles of 128 x 256, whose two accumulators overlap",
+        "needs": "tiles of 256 columns, whose two accumulators overlap",
     }
 
 

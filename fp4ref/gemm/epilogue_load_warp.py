@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator
 
+from fp4ref.gemm.epilogue.subtile_order import subtile_order
 from fp4ref.gemm.load.load_order import LoadOrder
 from fp4ref.gemm.partition import subtile_coords
 from fp4ref.gemm.parts import Parts
@@ -27,10 +28,12 @@ def epilogue_load_warp(
     c = Producer(warp, storage.ring("c"), arrive_on_full(WARP_THREADS))
     work = WorkIterator(warp, storage, parts)
     yield from LoadOrder(warp, storage).wait()
+    accumulator = 0
     while work.has_work:
         tile = yield from work.next_prefetch()
-        for subtile in range(storage.plan.subtiles):
+        for subtile in subtile_order(storage.plan, accumulator):
             yield from load_subtile(storage, c, tile, subtile)
+        accumulator ^= 1
     yield from c.tail()
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Generator
 
 from fp4ref.gemm import cleanup
+from fp4ref.gemm.epilogue.accumulator_tail import accumulator_tail
 from fp4ref.gemm.epilogue.collective import finish_tile
 from fp4ref.gemm.epilogue.epilogue_state import Epilogue
 from fp4ref.gemm.parts import Parts
@@ -43,6 +44,7 @@ def epilogue_warp(
             yield from finish_tile(e, tile)
             if e.issues_stores and e.is_inside(tile):
                 warp.machine.count("tile")
+    accumulator_tail(warp, storage)
     if e.issues_stores:
         yield from cleanup.store_tail(warp)
 

@@ -11,6 +11,7 @@ from collections.abc import Generator
 from dataclasses import dataclass
 
 from fp4ref.gemm import cleanup
+from fp4ref.gemm.accumulator_stage import produced_accumulator
 from fp4ref.gemm.multiply.allocator import Allocator
 from fp4ref.gemm.multiply.scale_copies import ScaleCopies
 from fp4ref.gemm.parts import Multiplier, Parts
@@ -98,7 +99,8 @@ def multiply_tile(
     with accumulator:
         tcgen05.fence_after_thread_sync(warp)
         with warp.frame("6.5"):
-            warp.note("accumulate", value="zero", stage=accumulator.index)
+            number = produced_accumulator(mma.scale_copies.storage.plan, accumulator)
+            warp.note("accumulate", value="zero", stage=number)
         for k_tile in range(0, k_tiles, mma.scale_copies.k_group):
             with warp.frame("6.6", *(["6.8"] if k_tile else [])):
                 yield from multiply_k_tile(mma, work, accumulator, k_tile, k_tiles)

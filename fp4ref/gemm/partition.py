@@ -222,10 +222,11 @@ def sfb_coords(work: WorkTile, k_tile: int, plan: Plan) -> Coords:
 def subtile_coords(work: WorkTile, subtile: int, plan: Plan, box: int = 0) -> Coords:
     """Corner of a subtile's box of C or D. Frame 7.8.
 
-    The columns of a transposed tile are the accumulator's rows, a box for each warp.
+    A box is a part of N, or the rows of a warp, which are columns of a transposed tile.
     """
-    column = work.n * plan.tile_n + subtile * plan.subtile_n
-    row = work.m * plan.tile_m + box * plan.subtile_box_rows
+    part, tile_row = divmod(box * plan.subtile_box_rows, plan.tile_m)
+    column = work.n * plan.tile_n + part * plan.part_n + subtile * plan.subtile_n
+    row = work.m * plan.tile_m + tile_row
     return (row, column, work.l) if plan.transposes else (column, row, work.l)
 
 

@@ -24,6 +24,10 @@ from fp4ref.gemm.load.tma_loader import TmaLoader
 from fp4ref.gemm.multiply.after_cp_async import AfterCpAsync
 from fp4ref.gemm.multiply.allocator import Allocator, Allocator1Sm
 from fp4ref.gemm.multiply.allocator_2sm import Allocator2Sm
+from fp4ref.gemm.multiply.allocator_overlapped import (
+    OverlappedAllocator1Sm,
+    OverlappedAllocator2Sm,
+)
 from fp4ref.gemm.multiply.mxf8f6f4 import OneSmMxf8f6f4, TwoSmMxf8f6f4
 from fp4ref.gemm.multiply.one_sm import OneSm
 from fp4ref.gemm.multiply.scale_copies import ScaleColumns
@@ -157,9 +161,17 @@ def parts(plan: Plan) -> Parts:
         else NoThrottle,
         loader=loader,
         load_order_barrier=LoadOrder if plan.loads_c else NoLoadOrder,
-        allocator=Allocator2Sm if pair else Allocator1Sm,
+        allocator=_allocator(pair, plan.overlapped),
         multiplier=multiplier,
         fusion=plan.fusion,
         output=output,
         element_wise=InSmem if plan.in_smem else InRegisters,
     )
+
+
+def _allocator(
+    pair: bool, overlapped: bool
+) -> Callable[[Warp, SharedStorage], Allocator]:
+    if overlapped:
+        return OverlappedAllocator2Sm if pair else OverlappedAllocator1Sm
+    return Allocator2Sm if pair else Allocator1Sm

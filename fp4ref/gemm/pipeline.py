@@ -152,6 +152,7 @@ class Stage:
     index: int
     full: int
     empty: int
+    phase: int
     leave: Callable[[Stage], None]
     signals: Signals = Signals()
 
@@ -211,9 +212,9 @@ class _Side:
                     self.warp, self._barrier(), self.state.phase, self._semantics
                 )
         self._token, self._open = False, True
-        i = self.state.index
+        i, phase = self.state.index, self.state.phase
         ring = self.ring
-        stage = Stage(i, ring.full[i], ring.empty[i], self._close, ring.signals)
+        stage = Stage(i, ring.full[i], ring.empty[i], phase, self._close, ring.signals)
         self.state.advance(self.ring.stages)
         with self.warp.frame("1.8"):
             self.warp.note(

@@ -44,31 +44,7 @@ def copy(
     MisalignedAddress, ClusterFault, OutOfBounds
     """
     sizes = [nbytes] * len(targets) if source_nbytes is None else list(source_nbytes)
-    pieces = []
-    for target, source, size in zip(targets, sources, sizes, strict=True):
-        if not 0 <= size <= nbytes:
-            raise OutOfBounds(
-                f"cp.async of {nbytes} bytes reads {size} from {source:#x}",
-                who=warp.who,
-                rule="src-size is at most cp-size [PTX: cp.async]",
-                remedy="read no more than is written",
-            )
-        if target % nbytes or source % nbytes:
-            raise MisalignedAddress(
-                f"cp.async of {nbytes} bytes from {source:#x} to {target:#x}",
-                who=warp.who,
-                rule="both addresses are aligned to the size [PTX: cp.async]",
-                remedy="align them, or copy fewer bytes at a time",
-            )
-        cta, offset = warp.cta.resolve_shared(target)
-        if cta is not warp.cta:
-            raise ClusterFault(
-                f"cp.async to shared memory of cta {cta.ctaid}",
-                who=warp.who,
-                rule="the target is .shared::cta [PTX: cp.async]",
-                remedy="let a warp of that CTA copy",
-            )
-        pieces.append((source, offset, size))
+    pieces = _pieces(warp, targets, sources, nbytes, sizes)
     gmem, smem = warp.machine.gmem, warp.smem
     reads = [Range(gmem.space, source, size) for source, _, size in pieces if size]
     writes = [Range(smem.space, offset, nbytes) for _, offset, _ in pieces]
@@ -108,6 +84,42 @@ def copy(
     op.access = access
     warp.cp_async_queue.append(op)
     warp.cp_async_issued.append(access)
+
+
+def _pieces(
+    warp: Warp,
+    targets: Sequence[int],
+    sources: Sequence[int],
+    nbytes: int,
+    sizes: Sequence[int],
+) -> list[tuple[int, int, int]]:
+    """Return (source, shared offset, bytes read) of each lane; raise what is wrong."""
+    pieces = []
+    for target, source, size in zip(targets, sources, sizes, strict=True):
+        if not 0 <= size <= nbytes:
+            raise OutOfBounds(
+                f"cp.async of {nbytes} bytes reads {size} from {source:#x}",
+                who=warp.who,
+                rule="src-size is at most cp-size [PTX: cp.async]",
+                remedy="read no more than is written",
+            )
+        if target % nbytes or source % nbytes:
+            raise MisalignedAddress(
+                f"cp.async of {nbytes} bytes from {source:#x} to {target:#x}",
+                who=warp.who,
+                rule="both addresses are aligned to the size [PTX: cp.async]",
+                remedy="align them, or copy fewer bytes at a time",
+            )
+        cta, offset = warp.cta.resolve_shared(target)
+        if cta is not warp.cta:
+            raise ClusterFault(
+                f"cp.async to shared memory of cta {cta.ctaid}",
+                who=warp.who,
+                rule="the target is .shared::cta [PTX: cp.async]",
+                remedy="let a warp of that CTA copy",
+            )
+        pieces.append((source, offset, size))
+    return pieces
 
 
 def joined(pieces: Sequence[Range]) -> list[Range]:

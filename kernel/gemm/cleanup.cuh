@@ -16,7 +16,7 @@ __device__ __forceinline__ void load_tail(Producer<MAINLOOP_STAGES>& mainloop) {
 
 // Release dependents and the allocation permit, drain, free. Frames 8.2 to 8.7.
 template <class Allocator>
-__device__ __forceinline__ void mma_tail(Producer<ACCUMULATOR_STAGES>& accumulator, u32 taddr,
+__device__ __forceinline__ void mma_tail(Producer<ACCUMULATOR_BARRIERS>& accumulator, u32 taddr,
                                          const Allocator& allocator) {
     clc_griddepcontrol_launch_dependents();
     allocator.relinquish();

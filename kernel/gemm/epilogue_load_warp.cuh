@@ -1,6 +1,7 @@
 // Part 7. epilogue_load_warp: loads C by subtiles of 128 x 32, when beta is not 0.
 #pragma once
 #include "../hardware/tma.cuh"
+#include "epilogue/subtile_order.cuh"
 #include "work.cuh"
 
 // Load one subtile of C.
@@ -27,11 +28,13 @@ __device__ __forceinline__ void epilogue_load_warp(const SharedStorage& storage)
     Producer<C_STAGES> c = {storage.c()};
     WorkIterator work(storage);
     LoadOrder(storage).wait();
+    u32 accumulator = 0;
     while (work.has_work()) {
         const WorkTile tile = work.next_prefetch();
 #pragma unroll 1
-        for (u32 subtile = 0; subtile < SUBTILES; ++subtile)
-            load_subtile(storage, c, tile, subtile);
+        for (u32 i = 0; i < SUBTILES; ++i)
+            load_subtile(storage, c, tile, subtile_order(accumulator, i));
+        accumulator ^= 1;
     }
     c.tail();
 }

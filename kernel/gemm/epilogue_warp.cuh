@@ -4,6 +4,7 @@
 // reaches only its own quarter of the lanes.
 #pragma once
 #include "cleanup.cuh"
+#include "epilogue/accumulator_tail.cuh"
 #include "epilogue/collective.cuh"
 #include "work.cuh"
 
@@ -21,5 +22,6 @@ __device__ __forceinline__ void epilogue_warp(const SharedStorage& storage) {
                   warp_index() == EPILOGUE};
     WorkIterator work(storage);
     while (work.has_work()) finish_tile(e, work.next_prefetch());
+    accumulator_tail(storage);
     if (e.issues_stores) store_tail();
 }

@@ -11,7 +11,7 @@
 // The MMA warp's registers.
 struct Mma {
     Consumer<MAINLOOP_STAGES> mainloop;
-    Producer<ACCUMULATOR_STAGES> accumulator;
+    Producer<ACCUMULATOR_BARRIERS> accumulator;
     ScaleCopies scale_copies;
     Multiplier multiplier;
 };

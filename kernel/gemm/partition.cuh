@@ -57,10 +57,11 @@ __device__ __forceinline__ Coords4 part_coords(Coords4 corner, u32 nth) {
 
 // Corner of a subtile's box of C or D. Frame 7.8.
 //
-// The columns of a transposed tile are the accumulator's rows, a box for each warp.
+// A box is a part of N, or the rows of a warp, which are columns of a transposed tile.
 __device__ __forceinline__ Coords3 subtile_coords(WorkTile work, u32 subtile, u32 box) {
-    const u32 column = work.n * TILE_N + subtile * SUBTILE_N;
-    const u32 row = work.m * TILE_M + box * SUBTILE_BOX_ROWS;
+    const u32 lane = box * SUBTILE_BOX_ROWS;
+    const u32 column = work.n * TILE_N + lane / TILE_M * PART_N + subtile * SUBTILE_N;
+    const u32 row = work.m * TILE_M + lane % TILE_M;
     if constexpr (TRANSPOSES) return {row, column, work.l};
     return {column, row, work.l};
 }

@@ -38,7 +38,7 @@ struct PipelineState {
 
 // One stage, between acquire and commit, or between wait and release.
 struct Stage {
-    u32 index, full, empty;
+    u32 index, full, empty, phase;
 };
 
 // Fills stages. It starts with the opposite phase: on a fresh barrier parity 1 passes at once.
@@ -61,7 +61,8 @@ struct Producer {
     __device__ __forceinline__ Stage acquire() {
         if (!token) mbarrier_try_wait<IN_CLUSTER>(barrier(), state.phase);
         token = 0;
-        const Stage stage = {state.index, ring.full + MBARRIER_NBYTES * state.index, barrier()};
+        const Stage stage = {state.index, ring.full + MBARRIER_NBYTES * state.index, barrier(),
+                             state.phase};
         state.advance<STAGES>();
         return stage;
     }
@@ -95,7 +96,8 @@ struct Consumer {
     __device__ __forceinline__ Stage wait() {
         if (!token) mbarrier_try_wait<IN_CLUSTER>(barrier(), state.phase);
         token = 0;
-        const Stage stage = {state.index, barrier(), ring.empty + MBARRIER_NBYTES * state.index};
+        const Stage stage = {state.index, barrier(), ring.empty + MBARRIER_NBYTES * state.index,
+                             state.phase};
         state.advance<STAGES>();
         return stage;
     }

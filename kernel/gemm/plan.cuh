@@ -22,6 +22,8 @@ constexpr u32 C_STAGES = 2;
 constexpr u32 D_STAGES = 2;
 constexpr u32 CLC_STAGES = 2;
 constexpr u32 ACCUMULATOR_STAGES = 2;
+constexpr u32 ACCUMULATOR_BARRIERS = 2;
+constexpr bool OVERLAPPED = false;
 constexpr u32 SCALE_BUFFERS = 2;
 
 // 128 rows of the MMA in 1 CTAs.
@@ -32,13 +34,17 @@ constexpr u32 TILE_N = 128;
 constexpr u32 TILE_K = 256;
 // MMAs of 32 bytes along K in a row of 128, the swizzle's span.
 constexpr u32 K_BLOCKS = 4;
+// 128 rows of D in 1 CTAs: with 64 in each, the second half of N is in lanes 64 to 127.
+constexpr u32 COLUMN_PARTS = 1;
+// 128 columns in 1 parts.
+constexpr u32 PART_N = 128;
 // columns of D that the epilogue handles at a time.
 constexpr u32 SUBTILE_N = 32;
 // columns of D in pieces of 32: 128 / 32.
 constexpr u32 SUBTILES = 4;
 // 128 rows in boxes of 128.
 constexpr u32 SUBTILE_BOXES = 1;
-// all, or the 32 of a warp that transposes them.
+// those of a part of N, or the 32 of a warp that transposes them.
 constexpr u32 SUBTILE_BOX_ROWS = 128;
 // asked: tcgen05.ld.32x32b.
 constexpr u32 TMEM_LOAD_LANES = 32;
@@ -90,6 +96,10 @@ constexpr u32 D_ROW_NBYTES = 128;
 constexpr u32 SFA_COLUMNS = 4;
 // 4 for each 128 of 128 rows and each atom along K.
 constexpr u32 SFB_COLUMNS = 4;
+// 128 columns, less 128 if they overlap.
+constexpr u32 ACCUMULATOR_STRIDE = 128;
+// 128 columns apart, in pieces of 32.
+constexpr u32 SUBTILES_TO_RELEASE = 4;
 static_assert(MAINLOOP_STAGES >= SCALE_BUFFERS);
 
 constexpr u32 WARP_THREADS = 32;
@@ -130,8 +140,8 @@ static_assert(END <= 232448, "a CTA has 232,448 bytes");
 static_assert(A % 1024 == 0 && B % 1024 == 0);  // 128-byte swizzle
 }  // namespace smem_map
 
-// TMEM columns: accumulators from 0, TILE_N apart, then (SFA, SFB) for each
-// scale buffer. Frames 4.3 and 4.4.
+// TMEM columns: accumulators from 0, ACCUMULATOR_STRIDE apart, then (SFA,
+// SFB) for each scale buffer. Frames 4.3 and 4.4.
 namespace tmem_map {
 constexpr u32 SFA = 256;
 constexpr u32 SFB = 272;

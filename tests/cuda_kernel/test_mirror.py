@@ -154,6 +154,7 @@ def test_each_file_is_in_the_kernel() -> None:
     configs = [
         *(GemmConfig(), GemmConfig.nvfp4(d_format="nvfp4", **many)),
         *(GemmConfig.nvfp4(**pair), GemmConfig.nvfp4(cluster_n=2)),
+        GemmConfig.nvfp4(tile_n=256),
         *(GemmConfig.nvfp4(activation=each) for each in activations()),
         *(GemmConfig.nvfp4(operand_format=each) for each in ("mxfp8_e4m3", "bf16")),
         GemmConfig.nvfp4(store="transposed", element_wise="smem", bias=True),

@@ -179,7 +179,7 @@ SHOWN: dict[str, dict[str, Any]] = {
         "applies": False,
         "accumulator_columns": 256,
         "columns": 512,
-        "needs": "tiles of 128 x 256, whose two accumulators overlap",
+        "needs": "tiles of 256 columns, whose two accumulators overlap",
     },
 }
 

@@ -17,6 +17,7 @@ from fp4ref.gemm.plan.rules import broken
 
 FIELDS: dict[str, tuple[Any, ...]] = {
     "pair": (False, True),
+    "rows": (128, 64),
     "tile_n": (64, 128, 192, 256),
     "cluster_n": (1, 2, 4),
     "clusters_m": (1, 2),
@@ -42,7 +43,8 @@ FIELDS: dict[str, tuple[Any, ...]] = {
     "element_wise": ("registers", "smem"),
     "batches": (None, 2),
 }
-"""What is varied. `clusters_m` are CTAs or pairs along M; one C stage is enough."""
+"""What is varied. `rows` are those of D in a CTA, `clusters_m` CTAs or pairs along M;
+one C stage is enough."""
 SHAPES = ((1, 33, 64), (129, 65, 544), (200, 300, 800), (256, 128, 1056))
 SCHEDULES = ("eager", "late", "seed")
 
@@ -53,10 +55,12 @@ Pair = tuple[tuple[str, Any], tuple[str, Any]]
 def config_of(choice: Choice) -> dict[str, Any]:
     """Fields of the configuration that a choice asks for."""
     row = {
-        k: v for k, v in choice.items() if k not in ("pair", "clusters_m", "batches")
+        k: v
+        for k, v in choice.items()
+        if k not in ("pair", "rows", "clusters_m", "batches")
     }
     group = 2 if choice["pair"] else 1
-    row |= {"cta_group": group, "tile_m": 128 * group}
+    row |= {"cta_group": group, "tile_m": choice["rows"] * group}
     row |= {"cluster_m": group * choice["clusters_m"], "c_stages": 1}
     return row | {"beta": 0.5 if choice["c_format"] else 0.0}
 

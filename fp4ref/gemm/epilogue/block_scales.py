@@ -55,7 +55,7 @@ def store_scales(e: Epilogue, work: WorkTile, subtile: int, scales: Bytes) -> No
         return
     rows = e.rows(work, subtile)
     if rows.start // ATOM_ROWS >= -(-params.d_rows // ATOM_ROWS):
-        return
+        return  # a tile beyond the problem
     first = sfd_address(params, rows.start, column, work.l)
     addresses = first + 16 * np.arange(len(rows), dtype=np.int64)
     gmem.st(e.warp, addresses, scales)

@@ -1,8 +1,8 @@
 """Part 7. collective: one accumulator becomes one tile of D.
 
 The order of CUTLASS's collective epilogue: for each subtile load, visit the formula,
-store. The accumulator is released right after the last load from it, before the last
-subtile is stored.
+store. The accumulator is released right after the last load that the next but one tile
+waits for, before that subtile is stored.
 """
 
 from __future__ import annotations
@@ -11,11 +11,12 @@ from collections.abc import Generator
 
 import numpy as np
 
+from fp4ref.gemm.accumulator_stage import consumed_accumulator
 from fp4ref.gemm.epilogue.epilogue_state import Epilogue
 from fp4ref.gemm.epilogue.fragment import load_fragment
+from fp4ref.gemm.epilogue.subtile_order import subtile_order
 from fp4ref.gemm.epilogue.tile_writer import store_subtile
 from fp4ref.gemm.fusion.node import F32, Loaded, Visit
-from fp4ref.gemm.pipeline import Stage
 from fp4ref.gemm.tile_grid import WorkTile
 from fp4ref.hardware import tcgen05, tmem
 from fp4ref.hardware.sm import Blocked, frame
@@ -23,15 +24,16 @@ from fp4ref.hardware.sm import Blocked, frame
 
 def finish_tile(e: Epilogue, work: WorkTile) -> Generator[Blocked, None, None]:
     """Turn one accumulator into D. Frames 7.2 to 7.10."""
-    warp, subtiles = e.warp, e.storage.plan.subtiles
+    warp, plan = e.warp, e.storage.plan
     with warp.frame("7.4"):
         accumulator = yield from e.accumulator.wait()
         tcgen05.fence_after_thread_sync(warp)
     with warp.frame("7.2"):
-        warp.note("accumulator.stage", index=accumulator.index)
-    for subtile in range(subtiles):
-        acc = yield from load_accumulator(e, accumulator, subtile)  # (32, 32)
-        if subtile == subtiles - 1:
+        number = consumed_accumulator(plan, accumulator)
+        warp.note("accumulator.stage", index=number)
+    for i, subtile in enumerate(subtile_order(plan, number)):
+        acc = yield from load_accumulator(e, number, subtile)  # (32, 32)
+        if i == plan.subtiles_to_release - 1:
             with warp.frame("7.10"), accumulator:
                 tcgen05.fence_before_thread_sync(warp)
         acc = e.element_wise.place(e, acc)
@@ -42,11 +44,11 @@ def finish_tile(e: Epilogue, work: WorkTile) -> Generator[Blocked, None, None]:
 
 @frame("4.5", "7.5")
 def load_accumulator(
-    e: Epilogue, accumulator: Stage, subtile: int
+    e: Epilogue, accumulator: int, subtile: int
 ) -> Generator[Blocked, None, F32]:
     """Read 32 rows x 32 columns of TMEM. Frames 4.5 and 7.5."""
     plan = e.storage.plan
-    column = plan.tmem.accumulators[accumulator.index] + subtile * plan.subtile_n
+    column = plan.tmem.accumulators[accumulator] + subtile * plan.subtile_n
     address = e.taddr + tmem.address(e.lane, column)
     acc: F32 = yield from load_fragment(e, address)
     return acc

@@ -72,7 +72,7 @@ class Epilogue:
 
     @property
     def lane(self) -> int:
-        """First TMEM lane, and first row of the tile, that this warp owns."""
+        """First TMEM lane, and first row of a C or D stage, that this warp owns."""
         return WARP_THREADS * (self.warp.index % EPILOGUE_WARPS)
 
     @property
@@ -95,18 +95,29 @@ class Epilogue:
         plan, params = self.storage.plan, self.params
         return work.m * plan.tile_m < params.m and work.n * plan.tile_n < params.n
 
+    @property
+    def tile_row(self) -> int:
+        """First row of the tile that this warp has."""
+        return self.lane % self.storage.plan.tile_m
+
+    @property
+    def part(self) -> int:
+        """Part of N that this warp has of its rows."""
+        return self.lane // self.storage.plan.tile_m
+
+    def _accumulated(self, work: WorkTile, subtile: int) -> tuple[int, int]:
+        """Row and column of its first accumulator in what the kernel multiplies."""
+        plan = self.storage.plan
+        column = self.part * plan.part_n + subtile * plan.subtile_n
+        return work.m * plan.tile_m + self.tile_row, work.n * plan.tile_n + column
+
     def rows(self, work: WorkTile, subtile: int) -> range:
         """Rows of D that this warp finishes; the last ones may lie outside."""
-        plan = self.storage.plan
-        first = work.m * plan.tile_m + self.lane
-        if plan.transposes:
-            first = work.n * plan.tile_n + subtile * plan.subtile_n
+        first = self._accumulated(work, subtile)[self.storage.plan.transposes]
         return range(first, first + WARP_THREADS)
 
     def columns(self, work: WorkTile, subtile: int) -> range:
         """Columns of D in a subtile; the last ones may lie outside."""
         plan = self.storage.plan
-        first = work.n * plan.tile_n + subtile * plan.subtile_n
-        if plan.transposes:
-            first = work.m * plan.tile_m + self.lane
+        first = self._accumulated(work, subtile)[not plan.transposes]
         return range(first, first + plan.subtile_n)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from fp4ref.gemm.accumulator_stage import produced_accumulator
 from fp4ref.gemm.descriptors import K_BLOCK_STEP, operand_descriptor
 from fp4ref.gemm.multiply.scale_copies import ScaleColumns
 from fp4ref.gemm.pipeline import Stage
@@ -47,6 +48,7 @@ class OneSm:
         warp, plan, address = self.warp, self.storage.plan, self.storage.address
         atom = k_block // max(plan.k_blocks_per_atom, 1)
         shift = sfb_column_shift(plan.tile_n, work.n) if plan.sf_atoms else 0
+        number = produced_accumulator(plan, accumulator)
         labels = ["6.6.6", "6.6.9", "6.6.10", *(["6.6.12"] * (k_block > 0))]
         labels = [*(["6.3"] * (shift > 0)), *labels]
         of_block = ScaleColumns(
@@ -55,7 +57,7 @@ class OneSm:
         )
         with warp.frame(*labels):
             self.multiply(
-                self.taddr + plan.tmem.accumulators[accumulator.index],
+                self.taddr + plan.tmem.accumulators[number],
                 operand_descriptor(address("a", buffer)) + k_block * K_BLOCK_STEP,
                 operand_descriptor(address("b", buffer)) + k_block * K_BLOCK_STEP,
                 plan.idesc(self.storage.params.scale_format, k_block),
@@ -64,7 +66,7 @@ class OneSm:
             )
         if not accumulate:
             with warp.frame("6.6.11"):
-                warp.note("accumulate", value="one", stage=accumulator.index)
+                warp.note("accumulate", value="one", stage=number)
 
     def multiply(
         self,

@@ -23,10 +23,26 @@ class EpilogueValues:
 
     config: GemmConfig
 
-    @property
-    def _rows(self) -> int:
-        """Rows of a CTA's tile."""
-        return self.config.tile.m // self.config.cluster.cta_group
+    @deduced(
+        "{c.tile_m} rows of D in {c.cta_group} CTAs: with 64 in each, the second half "
+        "of N is in lanes 64 to 127",
+        "PTX: data path layout organization",
+    )
+    def column_parts(self) -> int:
+        """Parts of N that lie in the same TMEM columns: 2 for a pair with M = 128."""
+        config = self.config
+        return 2 if (config.tile.m, config.cluster.cta_group) == (128, 2) else 1
+
+    @deduced("{c.tile_n} columns in {p.column_parts} parts", "PTX: data path layout")
+    def part_n(self) -> int:
+        """Columns of a part, which are an accumulator's TMEM columns."""
+        return self.config.tile.n // self.column_parts
+
+    @deduced("{p.column_parts} parts of each row", "PTX: data path layout organization")
+    def lanes(self) -> int:
+        """TMEM lanes of an accumulator, which are the rows of a C or D stage."""
+        rows = self.config.tile.m // self.config.cluster.cta_group
+        return rows * self.column_parts
 
     @deduced(
         "C is {c.c_format} and beta is {c.beta}: read if both are there",
@@ -71,15 +87,18 @@ class EpilogueValues:
         """Whether the formula is computed on shared memory."""
         return self.config.epilogue.element_wise == "smem"
 
-    @deduced("{p.tile_m} rows in boxes of {p.subtile_box_rows}", _BUILDER)
+    @deduced("{p.lanes} rows in boxes of {p.subtile_box_rows}", _BUILDER)
     def subtile_boxes(self) -> int:
-        """TMA boxes of a subtile of C or D: each warp has its own to transpose."""
-        return self._rows // self.subtile_box_rows
+        """TMA boxes of a subtile of C or D: one a part, or one a warp to transpose."""
+        return self.lanes // self.subtile_box_rows
 
-    @deduced(f"all, or the {WARP_THREADS} of a warp that transposes them", _BUILDER)
+    @deduced(
+        f"those of a part of N, or the {WARP_THREADS} of a warp that transposes them",
+        _BUILDER,
+    )
     def subtile_box_rows(self) -> int:
         """Rows of a box in shared memory."""
-        return WARP_THREADS if self.transposes else self._rows
+        return WARP_THREADS if self.transposes else self.lanes // self.column_parts
 
     @property
     def bias_node(self) -> Node | None:
@@ -89,10 +108,10 @@ class EpilogueValues:
         plain = self.config.epilogue.store == "plain"
         return RowBroadcast() if plain else ColBroadcast()
 
-    @deduced(f"{{p.tile_m}} x {SUBTILE_N} float32 if element_wise is smem", _BUILDER)
+    @deduced(f"{{p.lanes}} x {SUBTILE_N} float32 if element_wise is smem", _BUILDER)
     def element_wise_nbytes(self) -> int:
         """Shared memory of the accumulator's subtile."""
-        return self._rows * SUBTILE_N * 4 if self.in_smem else 0
+        return self.lanes * SUBTILE_N * 4 if self.in_smem else 0
 
     @deduced(
         "activation(beta * C + (alpha * acc + bias)), innermost first; without C, or "
@@ -109,12 +128,12 @@ class EpilogueValues:
             activation=config.epilogue.activation,
         )
 
-    @deduced(f"{{p.tile_m}} x {SUBTILE_N} elements of {{c.c_format}}", _BUILDER)
+    @deduced(f"{{p.lanes}} x {SUBTILE_N} elements of {{c.c_format}}", _BUILDER)
     def c_subtile_nbytes(self) -> int:
         """One C stage."""
         if self.config.epilogue.c_format is None:
             return 0
-        return self._rows * SUBTILE_N * self.c_type.bits // 8
+        return self.lanes * SUBTILE_N * self.c_type.bits // 8
 
     @deduced("asked: {value} sets of scale columns", "PTX: order of tcgen05.cp and mma")
     def scale_buffers(self) -> int:
@@ -126,25 +145,25 @@ class EpilogueValues:
         """Elements of a block of D with one scale, where D has scales."""
         return NVFP4_VEC_SIZE
 
-    @deduced("{p.c_subtile_nbytes:,} bytes in {p.tile_m} rows", _BUILDER)
+    @deduced("{p.c_subtile_nbytes:,} bytes in {p.lanes} rows", _BUILDER)
     def c_row_nbytes(self) -> int:
         """One row of a C stage."""
-        return self.c_subtile_nbytes // self._rows
+        return self.c_subtile_nbytes // self.lanes
 
-    @deduced("{p.d_subtile_nbytes:,} bytes in {p.tile_m} rows", _BUILDER)
+    @deduced("{p.d_subtile_nbytes:,} bytes in {p.lanes} rows", _BUILDER)
     def d_row_nbytes(self) -> int:
         """One row of a D stage."""
-        return self.d_subtile_nbytes // self._rows
+        return self.d_subtile_nbytes // self.lanes
 
     @deduced("asked: {value}", _BUILDER)
     def d_stages(self) -> int:
         """D stages, each written again when its store has read it."""
         return self.config.epilogue.d_stages
 
-    @deduced(f"{{p.tile_m}} x {SUBTILE_N} elements of {{c.d_format}}", _BUILDER)
+    @deduced(f"{{p.lanes}} x {SUBTILE_N} elements of {{c.d_format}}", _BUILDER)
     def d_subtile_nbytes(self) -> int:
         """One D stage."""
-        return self._rows * SUBTILE_N * self.d_type.bits // 8
+        return self.lanes * SUBTILE_N * self.d_type.bits // 8
 
     @deduced(
         f"a row of {SUBTILE_N} elements is as long as the swizzle's span", _BUILDER

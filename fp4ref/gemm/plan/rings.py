@@ -77,6 +77,8 @@ def rings(
     clc_consumers: int,
     clc_tx_bytes: int,
     cta_group: int,
+    accumulators: int,
+    overlapped: bool,
     releases: int,
     copiers: int,
 ) -> tuple[RingSpec, ...]:
@@ -88,7 +90,7 @@ def rings(
     """
     accumulator = RingSpec(
         "accumulator",
-        config.mainloop.accumulator_stages,
+        accumulators,
         full=Arrivals(1, "tcgen05.commit"),
         empty=Arrivals(cta_group * EPILOGUE_THREADS, "epilogue warps"),
         producer=WarpRole.MMA,
@@ -99,17 +101,25 @@ def rings(
     loads = _load_rings(
         config, stages, stage_tx_bytes, c_tx_bytes, loads_c, releases, copiers
     )
-    dealloc = RingSpec(
-        "tmem_dealloc",
-        1,
-        full=Arrivals(WARP_THREADS, "MMA warp of the peer"),
-        empty=None,
-        producer=WarpRole.MMA,
-        consumers=(WarpRole.MMA,),
-        turn=2,
-    )
-    pair = (dealloc,) if cta_group > 1 else ()
-    return (*loads, clc, accumulator, throttle, *pair)
+    dealloc = _dealloc_ring(cta_group, overlapped)
+    return (*loads, clc, accumulator, throttle, *dealloc)
+
+
+def _dealloc_ring(cta_group: int, overlapped: bool) -> tuple[RingSpec, ...]:
+    """What TMEM waits for before it is freed, if the accumulators do not say it.
+
+    An overlapped accumulator is given back when only a part has been read. So the
+    epilogue says when it has done with all, to the peer too.
+    """
+    threads, by, producer = WARP_THREADS, "MMA warp of the peer", WarpRole.MMA
+    if overlapped:
+        threads = cta_group * EPILOGUE_THREADS
+        by, producer = "epilogue warps", WarpRole.EPILOGUE
+    elif cta_group == 1:
+        return ()
+    full = Arrivals(threads, by)
+    mma = (WarpRole.MMA,)
+    return (RingSpec("tmem_dealloc", 1, full, None, producer, mma, turn=2),)
 
 
 def _load_rings(

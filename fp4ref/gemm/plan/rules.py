@@ -17,6 +17,7 @@ from fp4ref.arguments import FINITE_FLOAT32, is_finite_float32, shown
 from fp4ref.errors import ConfigError
 from fp4ref.gemm.config import GemmConfig
 from fp4ref.gemm.fusion.registry import activations
+from fp4ref.gemm.plan import half_rows
 from fp4ref.gemm.plan.values import Plan
 from fp4ref.hardware.shared_memory import NBYTES as SMEM_NBYTES
 from fp4ref.hardware.tmem import COLUMNS
@@ -121,7 +122,7 @@ def _finite(field: str) -> None:
 
 
 _TILE_GAP = "gemm-tile"
-_one_of("tile_m", 128, 256, gap="gemm-tile")
+_one_of("tile_m", 64, 128, 256, gap="gemm-tile")
 _one_of("tile_n", 64, 128, 192, 256, gap="gemm-tile")
 _one_of("operand_format", *OPERAND_FORMATS, gap="gemm-operands")
 _one_of("b_format", None, *OPERAND_FORMATS, gap="gemm-operands")
@@ -212,12 +213,22 @@ _PAIR = "PTX: tcgen05.mma shapes"
 @rule("the tile has the rows of its SMs", _PAIR, "tile_m", "cta_group")
 def _rows(p: Plan) -> str | None:
     m, group = p.config.asked("tile_m"), p.config.asked("cta_group")
-    if m == ROWS_OF_A_CTA * group:
+    if m == ROWS_OF_A_CTA * group or m == ROWS_OF_A_CTA // 2 * group:
         return None
     return (
-        f"tile_m={m} with cta_group={group}: each SM has {ROWS_OF_A_CTA} rows. Use "
+        f"tile_m={m} with cta_group={group}: each SM has {ROWS_OF_A_CTA} rows, or half "
+        "of them. Use "
         f"tile_m={ROWS_OF_A_CTA * group}"
     )
+
+
+_HALF = ("tile_m", "cta_group", *FORMATS)
+_CUT = "CUTLASS sm100_common.inl, sm100_make_blockscaled_2sm_trivial_tiled_mma"
+rule("scaled MMAs of one SM have 128 rows", _PAIR, *_HALF)(half_rows.scaled_rows)
+rule("64 rows of a pair's SM have no scales", _CUT, *_HALF)(half_rows.pair_scales)
+rule("the epilogue reads every lane", THIS_KERNEL, *_HALF, gap=_TILE_GAP)(
+    half_rows.half_lanes
+)
 
 
 @rule("a pair is in one cluster", "PTX: CTA pair", "cluster_m", "cta_group")
@@ -248,26 +259,26 @@ _TMEM = "PTX: tcgen05.alloc, 512 columns"
 _ACCUMULATORS = "accumulators fit in TMEM"
 
 
-@rule(_ACCUMULATORS, _TMEM, "accumulator_stages", "tile_n")
+@rule(_ACCUMULATORS, _TMEM, "accumulator_stages", "tile_n", "tile_m", "cta_group")
 def _accumulators(p: Plan) -> str | None:
-    stages, n = p.config.asked("accumulator_stages"), p.config.asked("tile_n")
+    stages, n = p.config.asked("accumulator_stages"), p.part_n
     if stages * n <= COLUMNS:
         return None
     return (
-        f"accumulator_stages={stages}: accumulators of tile_n={n} columns need "
+        f"accumulator_stages={stages}: accumulators of {n} columns need "
         f"more than the {COLUMNS} TMEM columns. Use fewer"
     )
 
 
 _COLUMNS = (
     "accumulator_stages",
+    "cta_group",
     *FORMATS,
     "tile_m",
     "tile_n",
     "tile_k",
     "scale_buffers",
     "k_group",
-    "cta_group",
 )
 
 
@@ -294,7 +305,7 @@ _TILE = (
 )
 _EPILOGUE = (
     *("c_stages", "d_stages", "c_format", "d_format", "element_wise", "k_group"),
-    *_TILE,
+    *("accumulator_stages", *_TILE),
 )
 _BUDGET = "CUTLASS sm100_pipeline_carveout.inl"
 

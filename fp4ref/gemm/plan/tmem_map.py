@@ -17,15 +17,26 @@ class TmemMap:
     end: int
 
     @classmethod
-    def of(cls, config: GemmConfig, sfa_columns: int, sfb_columns: int) -> TmemMap:
-        """Accumulators from column 0, then (SFA, SFB) for each k-tile of a buffer."""
-        n = config.tile.n
-        at = config.mainloop.accumulator_stages * n
+    def of(
+        cls,
+        config: GemmConfig,
+        accumulator: tuple[int, int],
+        sfa_columns: int,
+        sfb_columns: int,
+    ) -> TmemMap:
+        """Accumulators from column 0, then (SFA, SFB) for each k-tile of a buffer.
+
+        `accumulator` is how many columns one has, and how far apart two are; if that
+        is less, the next one starts inside the one before.
+        """
+        columns, stride = accumulator
+        stages = range(config.mainloop.accumulator_stages)
+        accumulators = tuple(i * stride for i in stages)
+        at = accumulators[-1] + columns
         sfa, sfb = [], []
         for _ in range(config.mainloop.scale_buffers * config.mainloop.k_group):
             sfa.append(at)
             at += sfa_columns
             sfb.append(at)
             at += sfb_columns
-        accumulators = tuple(i * n for i in range(config.mainloop.accumulator_stages))
         return cls(accumulators, tuple(sfa), tuple(sfb), at)

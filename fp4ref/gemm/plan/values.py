@@ -12,8 +12,8 @@ from math import prod
 from typing import Any
 
 from fp4ref.gemm.config import SUBTILE_N, GemmConfig
+from fp4ref.gemm.plan.accumulator_values import AccumulatorValues
 from fp4ref.gemm.plan.json_values import json_values
-from fp4ref.gemm.plan.operand_values import OperandValues
 from fp4ref.gemm.plan.rings import RingSpec, rings
 from fp4ref.gemm.plan.smem_map import Buffer, SmemMap
 from fp4ref.gemm.plan.tmem_map import TmemMap
@@ -21,9 +21,6 @@ from fp4ref.gemm.plan.warps import EPILOGUE_WARPS, WARP_THREADS, RoleWarps, warp
 from fp4ref.gemm.plan.why import Deduced, Why, deduced
 from fp4ref.hardware.clc import RESPONSE_NBYTES
 from fp4ref.hardware.shared_memory import NBYTES as SMEM_NBYTES
-
-CARVEOUT_NBYTES = 160
-"""Barriers, CLC responses and TMEM pointer in CUTLASS's budget formula."""
 
 STAGE_BARRIER_NBYTES = 128
 """A stage's two barriers in the budget formula of CUTLASS 4.2.2 and later, which rounds
@@ -35,7 +32,7 @@ _CARVEOUT = "CUTLASS sm100_pipeline_carveout.inl"
 _KERNEL = "CUTLASS sm100_gemm_tma_warpspecialized.hpp"
 
 
-class Plan(OperandValues):
+class Plan(AccumulatorValues):
     """What follows from a configuration.
 
     Parameters
@@ -98,11 +95,11 @@ class Plan(OperandValues):
         return self.config.cluster.cluster_m
 
     @deduced(
-        f"columns of D in pieces of {SUBTILE_N}: {{p.tile_n}} / {SUBTILE_N}", _BUILDER
+        f"columns of D in pieces of {SUBTILE_N}: {{p.part_n}} / {SUBTILE_N}", _BUILDER
     )
     def subtiles(self) -> int:
         """Epilogue subtiles of a tile."""
-        return self.tile_n // SUBTILE_N
+        return self.part_n // SUBTILE_N
 
     @deduced("columns of D that the epilogue handles at a time", _BUILDER)
     def subtile_n(self) -> int:
@@ -133,8 +130,8 @@ class Plan(OperandValues):
     # -- how many stages -----------------------------------------------------------
 
     @deduced(
-        f"{SMEM_NBYTES:,} - {CARVEOUT_NBYTES} - "
-        "{p.epilogue_nbytes:,} of epilogue; {p.stage_nbytes:,} a "
+        f"{SMEM_NBYTES:,} - "
+        "{p.carveout_nbytes} - {p.epilogue_nbytes:,} of epilogue; {p.stage_nbytes:,} a "
         "stage: {value}",
         _CARVEOUT,
     )
@@ -146,7 +143,7 @@ class Plan(OperandValues):
         stages beside either; for bf16 C and D, with four C stages, 33,792 instead of
         49,152, and five stages where this kernel has four.
         """
-        free = SMEM_NBYTES - CARVEOUT_NBYTES - self.epilogue_nbytes
+        free = SMEM_NBYTES - self.carveout_nbytes - self.epilogue_nbytes
         return free // self.stage_nbytes
 
     @deduced("asked: {c.stages}; None takes all {p.most_stages} that fit", _CARVEOUT)
@@ -210,6 +207,8 @@ class Plan(OperandValues):
             clc_consumers=self.clc_consumers,
             clc_tx_bytes=RESPONSE_NBYTES,
             cta_group=self.cta_group,
+            accumulators=self.accumulator_barriers,
+            overlapped=self.overlapped,
             releases=self.a_parts + self.b_parts - 1,
             copiers=WARP_THREADS if self.by_cp_async else 0,
         )
@@ -245,15 +244,18 @@ class Plan(OperandValues):
         return SmemMap.of(self.rings, self.buffers)
 
     @deduced(
-        "{c.accumulator_stages} accumulators of {p.tile_n} columns, then "
-        "{c.scale_buffers} of SFA and SFB for each of {p.k_group} k-tiles",
+        "{c.accumulator_stages} accumulators {p.accumulator_stride} columns apart, "
+        "then {c.scale_buffers} of SFA and SFB for each of {p.k_group} k-tiles",
         _BUILDER,
     )
     def tmem(self) -> TmemMap:
         """Columns in TMEM."""
         atoms = self.sf_atoms
         return TmemMap.of(
-            self.config, atoms * self.sfa_columns, atoms * self.sfb_columns
+            self.config,
+            (self.part_n, self.accumulator_stride),
+            atoms * self.sfa_columns,
+            atoms * self.sfb_columns,
         )
 
     @cached_property

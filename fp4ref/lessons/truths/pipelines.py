@@ -5,7 +5,7 @@ from __future__ import annotations
 from fp4ref.gemm.partition import multicast_masks
 from fp4ref.gemm.pipeline import PipelineState
 from fp4ref.gemm.plan import plan
-from fp4ref.gemm.plan.values import CARVEOUT_NBYTES
+from fp4ref.gemm.plan.accumulator_values import CARVEOUT_NBYTES
 from fp4ref.hardware import clc
 from fp4ref.hardware.shared_memory import NBYTES as SMEM_NBYTES
 from fp4ref.lessons.record import compiled, lines

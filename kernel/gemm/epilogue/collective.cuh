@@ -1,18 +1,20 @@
 // Part 7. collective: one accumulator becomes one tile of D.
 //
 // The order of CUTLASS's collective epilogue: for each subtile load, visit the formula, store.
-// The accumulator is released right after the last load from it, before the last subtile is
-// stored.
+// The accumulator is released right after the last load that the next but one tile waits for,
+// before that subtile is stored.
 #pragma once
 #include "../../hardware/tcgen05.cuh"
 #include "../../hardware/tmem.cuh"
+#include "../accumulator_stage.cuh"
 #include "fragment.cuh"
+#include "subtile_order.cuh"
 #include "tile_writer.cuh"
 
 // Read 32 rows x 32 columns of TMEM. Frames 4.5 and 7.5.
-__device__ __forceinline__ void load_accumulator(const Epilogue& e, Stage accumulator,
+__device__ __forceinline__ void load_accumulator(const Epilogue& e, u32 accumulator,
                                                  u32 subtile, Subtile& acc) {
-    const u32 column = accumulator.index * TILE_N + subtile * SUBTILE_N;
+    const u32 column = accumulator * ACCUMULATOR_STRIDE + subtile * SUBTILE_N;
     load_fragment(e.taddr + tmem_address(e.lane, column), acc);
 }
 
@@ -36,11 +38,13 @@ __device__ __forceinline__ void fuse(const Epilogue& e, const Fusion& fusion, Wo
 __device__ __forceinline__ void finish_tile(Epilogue& e, WorkTile work) {
     const Stage accumulator = e.accumulator.wait();  // 7.4
     tcgen05_fence_after_thread_sync();
+    const u32 number = consumed_accumulator(accumulator);
 #pragma unroll 1
-    for (u32 subtile = 0; subtile < SUBTILES; ++subtile) {
+    for (u32 i = 0; i < SUBTILES; ++i) {
+        const u32 subtile = subtile_order(number, i);
         Subtile z;
-        load_accumulator(e, accumulator, subtile, z);
-        if (subtile == SUBTILES - 1) {  // 7.10
+        load_accumulator(e, number, subtile, z);
+        if (i == SUBTILES_TO_RELEASE - 1) {  // 7.10
             tcgen05_fence_before_thread_sync();
             arrive_on_empty(accumulator);
         }

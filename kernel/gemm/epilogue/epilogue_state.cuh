@@ -5,10 +5,10 @@
 struct Epilogue {
     const SharedStorage& storage;
     u32 taddr;
-    Consumer<ACCUMULATOR_STAGES> accumulator;
+    Consumer<ACCUMULATOR_BARRIERS> accumulator;
     Consumer<C_STAGES> c;
-    u32 lane;            // first TMEM lane, and first row of the tile, of this warp
-    u32 row;             // this thread's row of the tile
+    u32 lane;            // first TMEM lane of this warp
+    u32 row;             // this thread's row of a C or D stage: its lane
     bool issues_stores;  // whether this is the warp that talks to TMA
     u32 d_stage = 0;
 
@@ -17,6 +17,12 @@ struct Epilogue {
         const GemmParams& params = storage.params;
         return !IN_CLUSTER || (work.m * TILE_M < params.m && work.n * TILE_N < params.n);
     }
+
+    // This thread's row of the tile, and the part of N that it has of it.
+    __device__ __forceinline__ u32 tile_row() const {
+        return COLUMN_PARTS == 1 ? row : row % TILE_M;
+    }
+    __device__ __forceinline__ u32 part() const { return COLUMN_PARTS == 1 ? 0 : row / TILE_M; }
 
     // The column of register j in a subtile.
     static __device__ __forceinline__ u32 column(u32 j) {
@@ -28,19 +34,29 @@ struct Epilogue {
     __device__ __forceinline__ u32 d_row(WorkTile work, u32 subtile, u32 j) const {
         if constexpr (TMEM_LOAD_LANES == WARP_THREADS) return d_row(work, subtile);
         const u32 of_half = j / (SUBTILE_N / 2) * TMEM_LOAD_LANES + j / 2 % 2 * 8;
-        return work.m * TILE_M + lane + of_half + lane_index() / 4;
+        return work.m * TILE_M + warp_row() + of_half + lane_index() / 4;
     }
 
     // This thread's row of D; it may lie outside.
     __device__ __forceinline__ u32 d_row(WorkTile work, u32 subtile) const {
-        if constexpr (TRANSPOSES) return work.n * TILE_N + subtile * SUBTILE_N + row - lane;
-        return work.m * TILE_M + row;
+        if constexpr (TRANSPOSES) return accumulated_column(work, subtile) + row - lane;
+        return work.m * TILE_M + tile_row();
     }
 
     // The first of its columns.
     __device__ __forceinline__ u32 d_column(WorkTile work, u32 subtile) const {
-        if constexpr (TRANSPOSES) return work.m * TILE_M + lane;
-        return work.n * TILE_N + subtile * SUBTILE_N;
+        if constexpr (TRANSPOSES) return work.m * TILE_M + warp_row();
+        return accumulated_column(work, subtile);
+    }
+
+    // The first row of the tile that this warp has.
+    __device__ __forceinline__ u32 warp_row() const {
+        return COLUMN_PARTS == 1 ? lane : lane % TILE_M;
+    }
+
+    // The first column of a subtile in what the kernel multiplies.
+    __device__ __forceinline__ u32 accumulated_column(WorkTile work, u32 subtile) const {
+        return work.n * TILE_N + part() * PART_N + subtile * SUBTILE_N;
     }
 };
 

@@ -2,6 +2,7 @@
 #pragma once
 #include "../../hardware/instr_descriptor.cuh"
 #include "../../layout/tmem_scales.cuh"
+#include "../accumulator_stage.cuh"
 #include "scale_copies.cuh"
 
 constexpr u32 SCALE_VEC = 4 / K_BLOCKS_PER_ATOM;  // scales of a row in one MMA
@@ -21,7 +22,7 @@ struct Umma {
     __device__ __forceinline__ void issue(bool elected, Stage accumulator,
                                           const BufferDescriptors& buffer, ScaleColumns scales,
                                           WorkTile work, u32 k_block, bool accumulate) const {
-        const u32 d = taddr + accumulator.index * TILE_N;
+        const u32 d = taddr + produced_accumulator(accumulator) * ACCUMULATOR_STRIDE;
         const u32 shift = sfb_column_shift(TILE_N, work.n);
         const u32 atom = k_block / K_BLOCKS_PER_ATOM;
         const u32 sf_id = k_block % K_BLOCKS_PER_ATOM * SCALE_VEC;

@@ -2,6 +2,7 @@
 #pragma once
 #include "../../hardware/instr_descriptor.cuh"
 #include "../../hardware/mma_unscaled.cuh"
+#include "../accumulator_stage.cuh"
 #include "scale_copies.cuh"
 
 template <u32 CTA_GROUP>
@@ -16,9 +17,9 @@ struct UnscaledUmma {
     __device__ __forceinline__ void issue(bool elected, Stage accumulator,
                                           const BufferDescriptors& buffer, ScaleColumns, WorkTile,
                                           u32 k_block, bool accumulate) const {
-        mma_unscaled_mma<CTA_GROUP, OF_16_BITS>(elected, taddr + accumulator.index * TILE_N,
-                                                buffer.a[k_block], buffer.b[k_block], IDESC,
-                                                accumulate);
+        const u32 d = taddr + produced_accumulator(accumulator) * ACCUMULATOR_STRIDE;
+        mma_unscaled_mma<CTA_GROUP, OF_16_BITS>(elected, d, buffer.a[k_block], buffer.b[k_block],
+                                                IDESC, accumulate);
     }
 };
 
