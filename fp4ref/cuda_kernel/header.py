@@ -60,6 +60,7 @@ def _asked(p: Plan) -> Iterator[str]:
     raster_along_m = str(config.tiles.raster == "m").lower()
     yield _constant("bool", "RASTER_ALONG_M", raster_along_m)
     yield _number("RASTER_SWIZZLE", config.tiles.raster_swizzle)
+    yield _number("SPLITS", config.tiles.splits)
     yield _number("MMA_M", config.tile.m)
     for name in ("c_stages", "d_stages", "clc_stages", "accumulator_stages"):
         yield _number(name.upper(), config.asked(name))
@@ -73,7 +74,7 @@ _NUMBERS = (
     *("sf_vec_size", "sfd_vec_size", "sf_atoms", "k_blocks_per_atom", "sfb_blocks"),
     *("mainloop_stages", "k_group", "a_nbytes", "b_nbytes", "sfa_nbytes", "sfb_nbytes"),
     *("k_tile_tx_bytes", "c_subtile_nbytes", "c_row_nbytes", "d_row_nbytes"),
-    *("sfa_columns", "sfb_columns"),
+    *("sfa_columns", "sfb_columns", "sums_nbytes"),
 )
 
 

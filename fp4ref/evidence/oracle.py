@@ -7,7 +7,8 @@ difference may be no larger than the datapath's own truncation allows.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Any
 
 import ml_dtypes
@@ -32,6 +33,7 @@ from fp4ref.numerics import (
     relu,
     silu,
 )
+from fp4ref.numerics.elements import element
 from fp4ref.numerics.formats import require_float32
 from fp4ref.tensors.block_format import NVFP4_VEC_SIZE
 from fp4ref.tensors.block_scaled import BlockScaled, require_block_scaled
@@ -66,7 +68,7 @@ def expected(
     require_instance(
         config, "config", GemmConfig, "For example GemmConfig.nvfp4(d_format='bf16')"
     )
-    accumulators = matmul(a, b)
+    accumulators = _sum_of_splits(a, b, config.tiles.splits)
     source = None if c is None else _float32_of_c(c, config, accumulators.shape)
     if bias is not None:
         bias = require_float32(bias, "bias")
@@ -110,6 +112,30 @@ def expected(
         vec_size=NVFP4_VEC_SIZE,
     )
     return Expected(codes[..., :n], scales)
+
+
+K_TILE_NBYTES = 128
+"""K of a k-tile in bytes of an operand's row: the span of its swizzle."""
+
+
+def _sum_of_splits(a: BlockScaled, b: BlockScaled, splits: int) -> NDArray[np.float32]:
+    """Return the accumulators of split-K: each split's own, added one after another.
+
+    K is cut at multiples of a k-tile, as evenly as possible and the longer parts
+    first; empty parts add nothing. The order is that of K.
+    """
+    k_tile = K_TILE_NBYTES * 8 // element(a.format).bits
+    k_tiles = np.arange(0, a.codes.shape[-1], k_tile)
+    parts = np.array_split(k_tiles, min(splits, len(k_tiles)))
+    ends = [(int(part[0]), int(part[-1]) + k_tile) for part in parts]
+    shares = (matmul(_columns(a, *end), _columns(b, *end)) for end in ends)
+    return reduce(add_f32, shares)
+
+
+def _columns(q: BlockScaled, first: int, last: int) -> BlockScaled:
+    """Return columns `first` to `last` - 1 of K, with the scales of their blocks."""
+    blocks = slice(first // q.vec_size, -(-last // q.vec_size))
+    return replace(q, codes=q.codes[..., first:last], scales=q.scales[..., blocks])
 
 
 _C_DTYPES = {

@@ -19,7 +19,7 @@ from fp4ref.hardware.sm import Blocked, Warp, elect_sync
 def epilogue_load_warp(
     warp: Warp, storage: SharedStorage, parts: Parts
 ) -> Generator[Blocked, None, None]:
-    """Fill the C ring for every tile.
+    """Fill the C ring for every tile that this CTA finishes.
 
     It starts after the mainloop's prologue, so that C does not delay the first k-tiles.
     """
@@ -29,8 +29,9 @@ def epilogue_load_warp(
     yield from LoadOrder(warp, storage).wait()
     while work.has_work:
         tile = yield from work.next_prefetch()
-        for subtile in range(storage.plan.subtiles):
-            yield from load_subtile(storage, c, tile, subtile)
+        if storage.params.split_k.is_final_split(tile.split):
+            for subtile in range(storage.plan.subtiles):
+                yield from load_subtile(storage, c, tile, subtile)
     yield from c.tail()
 
 

@@ -11,6 +11,7 @@ from collections.abc import Generator
 from fp4ref.gemm import cleanup
 from fp4ref.gemm.epilogue.collective import finish_tile
 from fp4ref.gemm.epilogue.epilogue_state import Epilogue
+from fp4ref.gemm.epilogue.partial_tile import hand_on_tile
 from fp4ref.gemm.parts import Parts
 from fp4ref.gemm.pipeline import Consumer, arrive_on_empty
 from fp4ref.gemm.plan.warps import EPILOGUE_THREADS, WARP_THREADS, NamedBarrierId
@@ -23,7 +24,7 @@ from fp4ref.hardware.sm import Blocked, Warp, frame
 def epilogue_warp(
     warp: Warp, storage: SharedStorage, parts: Parts
 ) -> Generator[Blocked, None, None]:
-    """Finish every tile of this CTA. Frame 7 ctx."""
+    """Finish every tile of this CTA, or its share of one. Frame 7 ctx."""
     yield from init_barriers(warp, storage)
     taddr = yield from tmem_base(warp, storage)
     e = Epilogue(
@@ -34,11 +35,15 @@ def epilogue_warp(
         Consumer(warp, storage.ring("c"), arrive_on_empty(WARP_THREADS)),
         parts.fusion,
         parts.output,
+        parts.fixup,
     )
     work = WorkIterator(warp, storage, parts)
     with warp.frame("7 ctx"):
         while work.has_work:
             tile = yield from work.next_prefetch()
+            if not e.fixup.computes_epilogue(e, tile):
+                yield from hand_on_tile(e, tile)
+                continue
             yield from finish_tile(e, tile)
             if e.issues_stores:
                 warp.machine.count("tile")

@@ -50,12 +50,13 @@ def mma_warp(
         ScaleCopies(warp, storage, taddr),
         parts.multiplier(warp, storage, taddr),
     )
-    work = WorkIterator(warp, storage, parts)
+    work, split_k = WorkIterator(warp, storage, parts), storage.params.split_k
     with warp.frame("6 ctx"):
         while work.has_work:
             tile = yield from work.next_prefetch()
-            if storage.cta.leads:
-                yield from multiply_tile(mma, tile, storage.params.k_tiles)
+            k_tiles = split_k.k_tile_count(tile.split)
+            if storage.cta.leads and k_tiles:
+                yield from multiply_tile(mma, tile, k_tiles)
     yield from cleanup.mma_tail(warp, mma.accumulator, taddr, allocator)
 
 
@@ -89,7 +90,7 @@ def commit_accumulator(warp: Warp, stage: Stage) -> None:
 def multiply_tile(
     mma: Mma, work: WorkTile, k_tiles: int
 ) -> Generator[Blocked, None, None]:
-    """Accumulate all k-tiles of one tile. Frames 6.4 to 6.10."""
+    """Accumulate all k-tiles of one work unit. Frames 6.4 to 6.10."""
     warp = mma.warp
     with warp.frame("6.4"):
         mma.mainloop.peek()

@@ -13,6 +13,7 @@ from enum import Enum
 from struct import calcsize
 from typing import Any
 
+from fp4ref.gemm.split_k import SplitK
 from fp4ref.gemm.tile_grid import TileGrid
 from fp4ref.hardware.tensor_map import NBYTES, TensorMap
 from fp4ref.numerics import ScaleFormat
@@ -53,6 +54,8 @@ class GemmParams:
         Global addresses of plain pointers; 0 when unused.
     alpha
         As float32, applied to the accumulator.
+    workspace
+        Global address of partial sums and locks; 0 without split-K.
     """
 
     m: int
@@ -71,11 +74,17 @@ class GemmParams:
     sfd: int
     bias: int
     grid: TileGrid
+    workspace: int = 0
 
     @property
     def k_tiles(self) -> int:
         """Mainloop iterations of a tile. Frame 2.3."""
         return -(-self.k // self.tile_k)
+
+    @property
+    def split_k(self) -> SplitK:
+        """Which k-tiles belong to which split."""
+        return SplitK(self.k_tiles, self.grid.splits)
 
     @property
     def sfd_columns(self) -> int:
@@ -125,5 +134,6 @@ FIELDS: tuple[Field, ...] = (
         "of A and B: 0 UE4M3, 1 UE8M0",
         lambda params: params.scale_format is ScaleFormat.UE8M0,
     ),
+    Field("workspace", Kind.ADDRESS, "global address of sums and locks, or 0"),
 )
 """Every field in the order of the block, each aligned to its size."""

@@ -38,8 +38,8 @@ def gemm_params(
     shape
         (L, M, N, K).
     at
-        Global address by tensor name; SFD and bias may be missing, and C where the
-        kernel has none.
+        Global address by tensor name; SFD, bias and the workspace of split-K may be
+        missing, and C where the kernel has none.
     """
     batches, m, n, k = shape
     config = plan.config
@@ -65,6 +65,7 @@ def gemm_params(
         sfd=at.get("SFD", 0),
         bias=at.get("bias", 0),
         grid=TileGrid.of(m, n, batches, config),
+        workspace=at.get("workspace", 0),
     )
 
 

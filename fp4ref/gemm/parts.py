@@ -12,7 +12,8 @@ from typing import Protocol
 
 from fp4ref.gemm.epilogue.block_scales import BlockScaleFactorRowStore
 from fp4ref.gemm.epilogue.convert import Convert
-from fp4ref.gemm.epilogue.epilogue_state import Output
+from fp4ref.gemm.epilogue.epilogue_state import Fixup, Output
+from fp4ref.gemm.epilogue.fixup import NoFixup, SplitKFixup
 from fp4ref.gemm.fusion.node import Node
 from fp4ref.gemm.load.load_order import LoadOrder, NoLoadOrder
 from fp4ref.gemm.load.multicast_loader import MulticastLoader
@@ -115,6 +116,7 @@ class Parts:
     multiplier: Callable[[Warp, SharedStorage, int], Multiplier]
     fusion: Node
     output: Output
+    fixup: type[Fixup]
 
 
 def parts(plan: Plan) -> Parts:
@@ -138,4 +140,5 @@ def parts(plan: Plan) -> Parts:
         multiplier=TwoSm if pair else OneSm,
         fusion=plan.fusion,
         output=output,
+        fixup=SplitKFixup if config.tiles.splits > 1 else NoFixup,
     )

@@ -30,18 +30,21 @@ def producer_warp(
     work = WorkIterator(warp, storage, parts)
     mainloop = Producer(warp, storage.ring("mainloop"), committed_by_tma)
     throttle = parts.throttle(warp, storage)
-    k_tiles = storage.params.k_tiles
-    prologue = min(mainloop.ring.stages * loader.k_group, k_tiles)
+    split_k, staged = storage.params.split_k, mainloop.ring.stages * loader.k_group
     load_order = parts.load_order_barrier(warp, storage)
     with warp.frame("5 ctx"):
         while work.has_work:
             yield from throttle.release()
+            split = work.tile.split
+            first, count = split_k.k_idx(split), split_k.k_tile_count(split)
+            prologue = min(staged, count)
             with warp.frame("2.3"):
-                warp.note("k_tile_count", k_tiles=k_tiles, prologue=prologue)
-            yield from load(loader, mainloop, work.tile, 0, prologue)
+                warp.note("k_tile_count", k_tiles=count, prologue=prologue)
+            yield from load(loader, mainloop, work.tile, first, first + prologue)
             load_order.arrive()
             with warp.frame("5.7"):
-                yield from load(loader, mainloop, work.tile, prologue, k_tiles)
+                rest = first + prologue, first + count
+                yield from load(loader, mainloop, work.tile, *rest)
             yield from work.next()
         yield from cleanup.load_tail(warp, mainloop)
 

@@ -15,7 +15,7 @@ __device__ __forceinline__ void load_subtile(const SharedStorage& storage, Produ
     arrive_on_full(stage);
 }
 
-// Fill the C ring for every tile.
+// Fill the C ring for every tile that this CTA finishes.
 //
 // It starts after the mainloop's prologue, so that C does not delay the first k-tiles.
 __device__ __forceinline__ void epilogue_load_warp(const SharedStorage& storage) {
@@ -25,6 +25,7 @@ __device__ __forceinline__ void epilogue_load_warp(const SharedStorage& storage)
     LoadOrder(storage).wait();
     while (work.has_work()) {
         const WorkTile tile = work.next_prefetch();
+        if (!storage.params.split_k().is_final_split(tile.split)) continue;
 #pragma unroll 1
         for (u32 subtile = 0; subtile < SUBTILES; ++subtile)
             load_subtile(storage, c, tile, subtile);

@@ -4,6 +4,7 @@
 #pragma once
 #include "../hardware/tensor_map.cuh"
 #include "plan.cuh"
+#include "split_k.cuh"
 #include "tile_grid.cuh"
 
 // Written by fp4ref.cuda_kernel.parameters from FIELDS of fp4ref.gemm.params.
@@ -22,6 +23,7 @@ struct ParameterBlock {
     u32 l;  // batches
     float alpha;  // factor of the accumulator
     u32 scale_type;  // of A and B: 0 UE4M3, 1 UE8M0
+    u64 workspace;  // global address of sums and locks, or 0
 };
 
 static_assert(sizeof(ParameterBlock) == 896);
@@ -31,12 +33,16 @@ static_assert(__builtin_offsetof(ParameterBlock, bias) == 776);
 static_assert(__builtin_offsetof(ParameterBlock, m) == 784);
 static_assert(__builtin_offsetof(ParameterBlock, alpha) == 800);
 static_assert(__builtin_offsetof(ParameterBlock, scale_type) == 804);
+static_assert(__builtin_offsetof(ParameterBlock, workspace) == 808);
 // End of what is written.
 
 // Kernel parameters: the problem and its tensor maps.
 struct GemmParams : ParameterBlock {
     // Mainloop iterations of a tile. Frame 2.3.
     __device__ __forceinline__ u32 k_tiles() const { return (k + TILE_K - 1) / TILE_K; }
+
+    // Which k-tiles belong to which split.
+    __device__ __forceinline__ SplitK split_k() const { return {k_tiles()}; }
 
     // Scales of one row of D.
     __device__ __forceinline__ u32 sfd_columns() const {

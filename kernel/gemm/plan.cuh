@@ -15,6 +15,7 @@ constexpr bool IN_CLUSTER = false;
 
 constexpr bool RASTER_ALONG_M = true;
 constexpr u32 RASTER_SWIZZLE = 1;
+constexpr u32 SPLITS = 1;
 constexpr u32 MMA_M = 128;
 constexpr u32 C_STAGES = 2;
 constexpr u32 D_STAGES = 2;
@@ -76,6 +77,8 @@ constexpr u32 D_ROW_NBYTES = 128;
 constexpr u32 SFA_COLUMNS = 4;
 // 4 for each 128 of 128 rows and each atom along K.
 constexpr u32 SFB_COLUMNS = 4;
+// splits=1: with more than one, a float32 of each of 128 threads for every column of a tile.
+constexpr u32 SUMS_NBYTES = 0;
 static_assert(MAINLOOP_STAGES >= SCALE_BUFFERS);
 
 constexpr u32 WARP_THREADS = 32;

@@ -28,11 +28,13 @@ def finish_tile(e: Epilogue, work: WorkTile) -> Generator[Blocked, None, None]:
         tcgen05.fence_after_thread_sync(warp)
     with warp.frame("7.2"):
         warp.note("accumulator.stage", index=accumulator.index)
+    yield from e.fixup.wait(e, work)
     for subtile in range(subtiles):
         acc = yield from load_accumulator(e, accumulator, subtile)  # (32, 32)
         if subtile == subtiles - 1:
             with warp.frame("7.10"), accumulator:
                 tcgen05.fence_before_thread_sync(warp)
+        acc = e.fixup.load_add(e, work, subtile, acc)
         loaded = yield from previsit(e, e.columns(work, subtile))
         z = fuse(e, work, subtile, acc, loaded)  # (32, 32)
         yield from store_subtile(e, work, subtile, z)

@@ -36,6 +36,7 @@ __device__ __forceinline__ void fuse(const Epilogue& e, const Fusion& fusion, Wo
 __device__ __forceinline__ void finish_tile(Epilogue& e, WorkTile work) {
     const Stage accumulator = e.accumulator.wait();  // 7.4
     tcgen05_fence_after_thread_sync();
+    Fixup::wait(e, work);
 #pragma unroll 1
     for (u32 subtile = 0; subtile < SUBTILES; ++subtile) {
         Subtile z;
@@ -44,6 +45,7 @@ __device__ __forceinline__ void finish_tile(Epilogue& e, WorkTile work) {
             tcgen05_fence_before_thread_sync();
             arrive_on_empty(accumulator);
         }
+        Fixup::load_add(e, work, subtile, z);
         Fusion fusion;
         fusion.previsit(e, work, subtile);
         fuse(e, fusion, work, subtile, z);
