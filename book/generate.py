@@ -22,6 +22,7 @@ import fault_page  # noqa: E402
 import frame_page  # noqa: E402
 import glossary  # noqa: E402
 import notebook_pages  # noqa: E402
+import pairs  # noqa: E402
 import pieces  # noqa: E402
 import removals  # noqa: E402
 import rings  # noqa: E402
@@ -45,6 +46,8 @@ def files() -> dict[str, str]:
         "_generated/glossary.md": glossary.page(),
         "_generated/executions.svg": executions.picture(),
         "_generated/executions.md": executions.page(),
+        "_generated/pairs.md": pairs.page(),
+        **pairs.pictures(),
         "_generated/pieces.md": pieces.page(),
         "_generated/removals.md": removals.page(),
         "_generated/rings.md": rings.page(),

@@ -26,7 +26,8 @@ def folders() -> str:
 
 def fidelity() -> str:
     """Return the fidelity table: shares, every rule, and what is not modelled."""
-    blocks = [_shares(), "## Rules", _rules(), "## Not modelled", _gaps()]
+    blocks = [_shares(), "## Rules", _rules(), "## Kernels that a wrong rule breaks"]
+    blocks += [_witnesses(), "## Not modelled", _gaps()]
     return "\n\n".join(blocks) + "\n"
 
 
@@ -68,6 +69,16 @@ def _why(rule: Rule) -> str:
         f"{why}. With {_code(change.wrong)} for {_code(change.right)} in "
         f"`{change.code}`, {plain(rule.killed_by)}"
     )
+
+
+def _witnesses() -> str:
+    """Return each rule that a compiled kernel needs, by kernel, and how it fails."""
+    lines = [row("kernel", "without the rule", "operation", "rule"), row(*["---"] * 4)]
+    for rule in sorted(RULES, key=lambda rule: rule.killed_by.partition(": ")[0]):
+        if rule.killed_by:
+            kernel, _, how = rule.killed_by.partition(": ")
+            lines.append(row(*map(plain, (kernel, how, rule.operation, rule.rule))))
+    return "\n".join(lines)
 
 
 def _code(text: str) -> str:

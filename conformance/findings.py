@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
@@ -50,7 +50,12 @@ class Kernel:
 
 def kernels() -> Iterator[Kernel]:
     """Every recorded kernel, in the order of the page."""
+    yield cutlass("CUTLASS 70 fp8", "70-fp8", (256, 256, 128), 4)
+    yield cutlass("CUTLASS 72a", "72a", (256, 1024, 256), 8)
     yield cutlass("CUTLASS 72b", "72b", (256, 384, 512))
+    yield cutlass("CUTLASS 72c", "72c", (256, 256, 256), 8)
+    yield cutlass("CUTLASS 75 block-scaled", "75", (128, 256, 256))
+    yield cutlass("CUTLASS 81 gemm_groupwise", "81-groupwise", (256, 128, 256))
     yield cutlass("CUTLASS 81 gemm_blockwise", "81", (128, 128, 256))
     for number, shape, sms in (
         (1, (128, 256, 128), 2),
@@ -175,11 +180,26 @@ def is_argued(argument: Mapping[str, Any], finding: Mapping[str, Any]) -> bool:
     )
 
 
-def update() -> bool:
-    """Record all kernels and write the page; whether the record was right before."""
+def is_named(name: str, words: Sequence[str]) -> bool:
+    """Whether a name has one of `words` in it; without words it counts as named."""
+    return not words or any(word in name for word in words)
+
+
+def update(words: Sequence[str] = ()) -> bool:
+    """Record kernels and write the page; whether the record was right before.
+
+    Parameters
+    ----------
+    words
+        As for `is_named`: other kernels stay as recorded.
+    """
     before = recorded() if RECORD.exists() else {}
+    known = {row["kernel"]: row for row in before.get("kernels", [])}
     found = {"versions": versions(), "kernels": []}
     for kernel in kernels():
+        if not is_named(kernel.name, words):
+            found["kernels"] += [known[kernel.name]] if kernel.name in known else []
+            continue
         print(f"{kernel.name}, order of accesses ...", flush=True)
         found["kernels"].append(record(kernel))
     RECORD.write_text(json.dumps(found, indent=1) + "\n")

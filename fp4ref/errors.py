@@ -153,7 +153,7 @@ class MissingProxyFence(HardwareFault):
 
 
 class RegistersNotReady(HardwareFault):
-    """A tcgen05.ld result was used before tcgen05.wait::ld."""
+    """A register of a tcgen05.ld was overwritten before tcgen05.wait::ld."""
 
 
 class MbarrierFault(HardwareFault):

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 import fp4ref
 from fp4ref import BlockScaled
 from fp4ref.commands import app
-from fp4ref.cutlass.examples import find_example
+from fp4ref.cutlass.example_table import find_example
 from fp4ref.errors import InputError, NotModelled
 from fp4ref.gaps import GAPS, covering
 from fp4ref.gemm.config import GemmConfig

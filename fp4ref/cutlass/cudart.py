@@ -28,6 +28,9 @@ HEADER = struct.Struct("<IiQ")
 _LAUNCH_WORDS = 15
 """Integers before the parameters of a launch."""
 
+MULTIPROCESSORS = 148
+"""SMs of a B200."""
+
 PRINTF_NBYTES = 1 << 20
 """A kernel's ``printf`` keeps this much, here as by CUDA's default."""
 
@@ -46,7 +49,7 @@ class Op(IntEnum):
     COPY = 6
     """Device to device: to, from, length."""
     FILL = 7
-    """Address, byte, length."""
+    """Address, value, its bytes, how many of it."""
     LAUNCH = 8
     """Kernel id, grid, block, cluster, preferred cluster (zeros for none), whether
     it may be non-portable, shared memory, parameter bytes without gaps.
@@ -136,6 +139,8 @@ class Runtime:
         May replace what is copied to the device.
     names
         What the program's allocations hold, by their order.
+    multiprocessors
+        How many SMs the program is told of. The machine may have fewer.
 
     Attributes
     ----------
@@ -153,6 +158,7 @@ class Runtime:
     launch: LaunchKernel
     on_copy: OnCopy | None = None
     names: Mapping[int, str] = field(default_factory=dict)
+    multiprocessors: int = MULTIPROCESSORS
     launches: list[Launch] = field(default_factory=list)
     copies: list[Copy] = field(default_factory=list)
     tensor_maps: list[TensorMap] = field(default_factory=list)
@@ -204,8 +210,9 @@ class Runtime:
                 gmem = self.machine.gmem
                 gmem.poke(to, gmem.contents(source, nbytes))
             case Op.FILL:
-                address, byte, nbytes = _u64(body, 3)
-                self.machine.gmem.poke(address, np.full(nbytes, byte, np.uint8))
+                address, value, width, count = _u64(body, 4)
+                one = np.frombuffer(value.to_bytes(width, "little"), np.uint8)
+                self.machine.gmem.poke(address, np.tile(one, count))
             case Op.LAUNCH:
                 return Status.SUCCESS, self._launch(body)
             case Op.ENCODE_TILED:
@@ -287,8 +294,9 @@ class Runtime:
             raise NotModelled(
                 f"cuTensorMapEncodeTiled: data type {data_type}, swizzle {swizzle}",
                 who="host program",
-                rule="this machine has swizzles with 16-byte atoms (0 to 3) and data "
-                f"types 0 to {max(DataType)}",
+                rule="this machine has swizzles with 16-byte atoms (0 to 3), the "
+                f"128-byte one with 32-byte atoms (4), and data types 0 to "
+                f"{max(DataType)}",
                 gap="tensor-map-kinds",
             )
         made = TensorMap(

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import subprocess
 import tempfile
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from fp4ref.cutlass.cudart import Copy, Launch, LaunchKernel, OnCopy, Runtime
 from fp4ref.cutlass.entries import read_entries
+from fp4ref.cutlass.example_table import EXAMPLES, find_example
 from fp4ref.cutlass.process import run_program
 from fp4ref.cutlass.toolchain import (
     Build,
@@ -30,160 +30,6 @@ from fp4ref.hardware.tensor_map import TensorMap
 MOST_EXTENT = (1 << 31) - 1
 _NBYTES_AN_ELEMENT = 16
 """The example's tensors, its reference, and the emulated device's copy of both."""
-
-Arguments = Callable[[int, int, int], list[str]]
-
-
-def _options(m: int, n: int, k: int) -> list[str]:
-    # One launch, which is the one that is checked; the rest would only be timed.
-    return [f"--m={m}", f"--n={n}", f"--k={k}", "--iterations=0"]
-
-
-def _grouped(m: int, n: int, k: int) -> list[str]:
-    # Two products, so that each SM changes its tensor maps. The grid has as many CTAs
-    # as the card has SMs, and all but the first few would find no work.
-    return [*_options(m, n, k), "--groups=2", "--max_sm_count=4"]
-
-
-def _positions(m: int, n: int, k: int) -> list[str]:
-    return [str(m), str(n), str(k)]
-
-
-@dataclass(frozen=True)
-class Example:
-    """A program that is known to run here.
-
-    Attributes
-    ----------
-    source
-        Path in CUTLASS's ``examples`` folder.
-    verdict
-        What it prints when its own check passes.
-    kernels
-        How many kernels it checks: it prints the verdict for each.
-    allocations
-        What its device allocations hold, by their order.
-    schedule
-        Under which it runs unless another is asked for.
-    cluster
-        CTAs in each of its clusters.
-    multiples
-        Of what M, N and K must be multiples: 16 bytes of a row for the examples, whole
-        tiles for the tutorials. Each refuses others with a number, or fails.
-    """
-
-    title: str
-    source: str
-    verdict: str
-    arguments: Arguments
-    allocations: Mapping[int, str] = field(default_factory=dict)
-    schedule: str = "eager"
-    cluster: int = 1
-    kernels: int = 1
-    multiples: tuple[int, int, int] = (1, 1, 1)
-
-
-_TUTORIALS = "cute/tutorial/blackwell"
-_TUTORIAL_TILE = (128, 256, 64)
-_CLUSTER_TILE = (512, 1024, 64)
-EXAMPLES = {
-    "72a": Example(
-        "NVFP4 x NVFP4, output BF16, in clusters of 2 x 4 with CTA pairs",
-        "72_blackwell_narrow_precision_gemm/72a_blackwell_nvfp4_bf16_gemm.cu",
-        "Disposition: Passed",
-        _options,
-        {0: "A", 1: "B", 2: "C", 3: "D", 5: "SFA", 6: "SFB"},
-        cluster=8,
-        multiples=(1, 8, 32),
-    ),
-    "72b": Example(
-        "NVFP4 x NVFP4, output NVFP4 with its scales",
-        "72_blackwell_narrow_precision_gemm/72b_blackwell_nvfp4_nvfp4_gemm.cu",
-        "Disposition: Passed",
-        _options,
-        {
-            0: "A",
-            1: "B",
-            2: "C",
-            3: "D",
-            6: "norm constant",
-            7: "SFA",
-            8: "SFB",
-            9: "SFD",
-        },
-        multiples=(1, 32, 32),
-    ),
-    "72c": Example(
-        "MXFP8 x MXFP4, MMAs of CTA pairs in clusters of 2 x 4, output BF16",
-        "72_blackwell_narrow_precision_gemm/72c_blackwell_mixed_mxfp8_bf16_gemm.cu",
-        "Disposition: Passed",
-        _options,
-        {0: "A", 1: "B", 2: "C", 3: "D", 5: "SFA", 6: "SFB"},
-        cluster=8,
-        multiples=(1, 8, 128),
-    ),
-    "75": Example(
-        "grouped NVFP4 x NVFP4, output FP16, tensor maps changed by the kernel; one "
-        "kernel of CTAs with N=256 and one of CTA pairs",
-        "75_blackwell_grouped_gemm/75_blackwell_grouped_gemm_block_scaled.cu",
-        "Disposition: Passed",
-        _grouped,
-        cluster=2,
-        kernels=2,
-        multiples=(1, 8, 32),
-    ),
-    "81": Example(
-        "E4M3 x E4M3 with blockwise float scales, output E4M3",
-        "81_blackwell_gemm_blockwise/81_blackwell_gemm_blockwise.cu",
-        "Disposition: Passed",
-        _options,
-        multiples=(16, 16, 16),
-    ),
-    "tutorial-01": Example(
-        "FP16 x FP16, plain copies to shared memory",
-        f"{_TUTORIALS}/01_mma_sm100.cu",
-        "Execution is successful.",
-        _positions,
-        multiples=_TUTORIAL_TILE,
-    ),
-    "tutorial-02": Example(
-        "FP16 x FP16, TMA loads",
-        f"{_TUTORIALS}/02_mma_tma_sm100.cu",
-        "Execution is successful.",
-        _positions,
-        # Only its first warp arrives on the mbarriers. Where work lands at once, that
-        # warp is two phases ahead before the others have looked.
-        schedule="late",
-        multiples=_TUTORIAL_TILE,
-    ),
-    "tutorial-03": Example(
-        "FP16 x FP16, TMA loads multicast in clusters of 4 x 4",
-        f"{_TUTORIALS}/03_mma_tma_multicast_sm100.cu",
-        "Execution is successful.",
-        _positions,
-        schedule="late",
-        cluster=16,
-        multiples=_CLUSTER_TILE,
-    ),
-    "tutorial-04": Example(
-        "FP16 x FP16, MMAs of CTA pairs, TMA multicast in clusters of 4 x 4",
-        f"{_TUTORIALS}/04_mma_tma_2sm_sm100.cu",
-        "Execution is successful.",
-        _positions,
-        cluster=16,
-        multiples=_CLUSTER_TILE,
-    ),
-    "tutorial-05": Example(
-        "FP16 x FP16, MMAs of CTA pairs and a TMA epilogue",
-        f"{_TUTORIALS}/05_mma_tma_epi_sm100.cu",
-        "Execution is successful.",
-        _positions,
-        # Its epilogue uses the mbarrier of the loads again: slow warps are lapped.
-        schedule="late",
-        cluster=16,
-        multiples=_CLUSTER_TILE,
-    ),
-}
 
 
 @dataclass(frozen=True)
@@ -257,22 +103,6 @@ def check_machine(name: str, sms: int) -> None:
         )
 
 
-def find_example(name: str) -> Example:
-    """Return a known example.
-
-    Raises
-    ------
-    InputError
-        There is none of this name; the message lists them.
-    """
-    if name not in EXAMPLES:
-        raise InputError(
-            f"no CUTLASS example {name!r}; known: {', '.join(EXAMPLES)}",
-            gap="cutlass-examples",
-        )
-    return EXAMPLES[name]
-
-
 def build_example(name: str, progress: Progress | None = None) -> Build:
     """Compile an example from the installed package, or find it in the cache.
 
@@ -286,7 +116,7 @@ def build_example(name: str, progress: Progress | None = None) -> Build:
     source = tools.cutlass / "examples" / example.source
     if not source.is_file():
         raise InputError(f"{tools.versions[0]} has no examples/{example.source}")
-    return build(tools, source, progress=progress)
+    return build(tools, source, progress=progress, headers=example.headers)
 
 
 @dataclass(frozen=True)
@@ -323,6 +153,7 @@ class ReadyExample:
             launch,
             on_copy,
             example.allocations,
+            example.multiprocessors,
         )
         library = build_stand_in(find_toolchain())
         ended = run_program(

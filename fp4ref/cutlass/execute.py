@@ -17,10 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fp4ref.cutlass.cudart import Copy, Launch, LaunchKernel, OnCopy
+from fp4ref.cutlass.example_table import find_example
 from fp4ref.cutlass.examples import (
     ExampleResult,
     check_machine,
-    find_example,
     prepare_example,
 )
 from fp4ref.cutlass.toolchain import Progress

@@ -116,7 +116,9 @@ def run_program(
     check_symbols(program, library)
     start = time.monotonic()
     with tempfile.TemporaryFile() as output:
-        child, requests, answers = _start([program, *arguments], library, output)
+        child, requests, answers = _start(
+            [program, *arguments], library, runtime.multiprocessors, output
+        )
         reason = ""
         try:
             _serve(requests, answers, runtime, timeout)
@@ -140,7 +142,10 @@ def run_program(
 
 
 def _start(
-    command: Sequence[Path | str], library: Path, output: IO[bytes]
+    command: Sequence[Path | str],
+    library: Path,
+    multiprocessors: int,
+    output: IO[bytes],
 ) -> tuple[subprocess.Popen[bytes], int, int]:
     """Start a program; return it, the pipe of its requests, and that of the answers."""
     import fcntl  # absent on Windows, where nothing of this can be built
@@ -152,7 +157,7 @@ def _start(
     paths = [str(library.parent), *filter(None, [os.environ.get("LD_LIBRARY_PATH")])]
     environment = os.environ | {
         "LD_LIBRARY_PATH": ":".join(paths),
-        "FP4REF_CUDART": f"{child_in},{child_out}",
+        "FP4REF_CUDART": f"{child_in},{child_out},{multiprocessors}",
     }
     try:
         child = subprocess.Popen(

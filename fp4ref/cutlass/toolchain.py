@@ -34,6 +34,11 @@ PACKAGES = (
     "nvidia-cuda-runtime",  # headers, and a libcudart to link against
 )
 
+HEADERS = {
+    "nvidia-curand": "include/curand_kernel.h",  # random numbers, made on the device
+}
+"""Packages of headers that some programs need, each with one of its files."""
+
 NVCC_FLAGS = (
     "-std=c++17",
     # PTX only: no ptxas, because nothing here runs machine code.
@@ -44,6 +49,9 @@ NVCC_FLAGS = (
     # The host's own reference GEMM is most of a run without it.
     "-Xcompiler=-O2",
 )
+DRIVER = "libcuda.so.1"
+"""Name under which programs look for the driver's library."""
+
 STAND_IN_FLAGS = ("-std=gnu11", "-O2", "-Wall", "-shared", "-fPIC")
 _ERROR_LINES = 20
 
@@ -95,10 +103,10 @@ class Build:
     ptx: Path
 
 
-def missing_packages() -> list[str]:
-    """Return the packages of ``fp4ref[cutlass]`` that are not installed."""
+def missing_packages(packages: Sequence[str] = PACKAGES) -> list[str]:
+    """Return the packages, all of ``fp4ref[cutlass]``, that are not installed."""
     missing = []
-    for package in PACKAGES:
+    for package in packages:
         try:
             metadata.distribution(package)
         except metadata.PackageNotFoundError:
@@ -145,6 +153,14 @@ def find_toolchain() -> Toolchain:
     )
 
 
+def require_headers(packages: Sequence[str]) -> None:
+    """Raise `InputError` if one of the packages of `HEADERS` is not installed."""
+    if missing := missing_packages(packages):
+        raise InputError(
+            f"building this program needs {', '.join(missing)}; run: {INSTALL}"
+        )
+
+
 def _installed(package: str, part: str) -> Path:
     """Return the installed file of `package` whose path has `part` at its end.
 
@@ -162,21 +178,32 @@ def build(
     source: Path,
     flags: Sequence[str] = (),
     progress: Progress | None = None,
+    headers: Sequence[str] = (),
 ) -> Build:
     """Compile a CUDA program, or find it in the cache.
+
+    Parameters
+    ----------
+    headers
+        Packages that it needs of `HEADERS`.
 
     Raises
     ------
     InputError
-        The compiler refused it; the message has the end of what it said.
+        A package is missing, or the compiler refused the program; the message has the
+        end of what it said.
     """
+    require_headers(headers)
     includes = ("include", "tools/util/include", "examples/common")
 
     def make(folder: Path) -> None:
-        # ld looks for libcudart.so; the package has only the name with a version.
+        # ld looks for libcudart.so; the package has only the name with a version. No
+        # package has the driver's library: the stand-in's serves.
         work = folder / "work"
         work.mkdir()
-        (work / "libcudart.so").symlink_to(tools.cudart)
+        driver = build_stand_in(tools).with_name("libcuda.so")
+        libraries = f'INPUT("{tools.cudart}" AS_NEEDED("{driver}"))'
+        (work / "libcudart.so").write_text(libraries)
         say = progress or (lambda line: None)
         say(f"nvcc {tools.release}: compiling {source.name}, a minute or two")
         start = time.monotonic()
@@ -186,6 +213,7 @@ def build(
                 *(str(tools.nvcc), f"-ccbin={tools.host_compiler}"),
                 *(*NVCC_FLAGS, *flags),
                 *(f"-I{tools.cutlass / name}" for name in includes),
+                *(f"-I{_installed(p, HEADERS[p]).parent}" for p in headers),
                 *("--keep", f"--keep-dir={work}", f"-L{work}"),
                 *("-o", str(folder / "program"), str(source)),
             ],
@@ -195,6 +223,7 @@ def build(
         say(f"nvcc {tools.release}: {time.monotonic() - start:.0f} s")
 
     parts = [source.read_bytes(), *(f.encode() for f in (*NVCC_FLAGS, *flags))]
+    parts += [f"{p} {metadata.version(p)}".encode() for p in headers]
     found = cached("cutlass", source.stem, [*parts, *_versions(tools)], make)
     return Build(found / "program", found / "kernels.ptx")
 
@@ -210,29 +239,44 @@ def build_stand_in(tools: Toolchain) -> Path:
     name = tools.cudart.name
 
     def make(folder: Path) -> None:
-        versions = folder / "versions.map"
         for file, text in texts.items():
             (folder / file).write_text(text)
         # Programs ask for versioned symbols, with the library's name as the version.
-        versions.write_text(f"{name} {{ global: cuda*; __cuda*; local: *; }};\n")
-        _compile(
-            "the stand-in runtime",
-            [
-                *(str(tools.host_compiler), *STAND_IN_FLAGS, f"-I{tools.include}"),
-                *(f"-Wl,-soname,{name}", f"-Wl,--version-script,{versions}"),
-                *("-o", str(folder / name)),
-                *chain.from_iterable(
-                    # For g++ a language holds for one file.
-                    ("-x", "c", str(folder / file))
-                    for file in texts
-                    if file.endswith(".c")
-                ),
-            ],
-        )
+        runtime = f"{name} {{ global: cu[A-Z]*; cuda*; __cuda*; local: *; }};\n"
+        _link_stand_in(tools, folder, name, name, runtime)
+        # The driver's library is linked from a second copy, and is the same file when
+        # a program runs: one state behind both names.
+        driver = "{ global: cu[A-Z]*; local: *; };\n"
+        _link_stand_in(tools, folder, "libcuda.so", DRIVER, driver)
+        (folder / DRIVER).symlink_to(name)
 
     parts = [part.encode() for item in texts.items() for part in item]
     parts += [f.encode() for f in STAND_IN_FLAGS]
     return cached("cutlass", "cudart", [*parts, *_versions(tools)], make) / name
+
+
+def _link_stand_in(
+    tools: Toolchain, folder: Path, file: str, soname: str, exports: str
+) -> None:
+    """Make one library of the stand-in's sources in `folder`.
+
+    Parameters
+    ----------
+    exports
+        Text of the linker's version script.
+    """
+    versions = folder / f"{file}.map"
+    versions.write_text(exports)
+    _compile(
+        "the stand-in runtime",
+        [
+            *(str(tools.host_compiler), *STAND_IN_FLAGS, f"-I{tools.include}"),
+            *(f"-Wl,-soname,{soname}", f"-Wl,--version-script,{versions}"),
+            *("-o", str(folder / file)),
+            # For g++ a language holds for one file.
+            *chain.from_iterable(("-x", "c", str(c)) for c in folder.glob("*.c")),
+        ],
+    )
 
 
 def _versions(tools: Toolchain) -> list[bytes]:

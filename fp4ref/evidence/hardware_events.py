@@ -71,6 +71,7 @@ def hardware_events(trace: Trace) -> dict[Key, HardwareEvent]:
     return walker.found
 
 
+_SCALES = ("SFA", "SFB")
 _OF_B = ("B", "SFB", "SFB in TMEM")
 
 
@@ -105,6 +106,17 @@ class _Fill:
         own = (box for box in self.landed if box.tensor == tensor)
         return sorted(own, key=lambda box: (list(box.coords[::-1]), box.rank))
 
+    def nth(self, box: _Box) -> int:
+        """Return the place of a box among those of its tensor.
+
+        Scales are counted in each CTA by itself: those of B are whole in both CTAs of
+        a pair, each of which has half of B.
+        """
+        boxes = self.boxes(box.tensor)
+        if box.tensor in _SCALES:
+            boxes = [other for other in boxes if other.rank == box.rank]
+        return boxes.index(box)
+
     def key(
         self, tensor: str, nth: int = 0, block: int = -1, rank: int | None = None
     ) -> Key:
@@ -113,7 +125,9 @@ class _Fill:
         Scales have the name of the operand whose blocks they scale.
         """
         of_b = tensor in _OF_B
-        a, b = self._corner("A", 0 if of_b else nth), self._corner("B", nth * of_b)
+        scaled_in = rank if tensor.startswith("SFA") else None
+        a = self._corner("A", 0 if of_b else nth, scaled_in)
+        b = self._corner("B", nth * of_b)
         first = a or b or self.landed[0]
         own = (b if of_b else a) or first
         m, n = (at.coords[1] if at else -1 for at in (a, b))
@@ -126,8 +140,10 @@ class _Fill:
         nth = ranks.index(rank) if rank in ranks else 0
         return self.key("accumulator", nth, self.blocks, rank)
 
-    def _corner(self, tensor: str, nth: int) -> _Box | None:
+    def _corner(self, tensor: str, nth: int, rank: int | None = None) -> _Box | None:
+        """Return the `nth` box of a tensor; of those in one CTA, if there are any."""
         boxes = self.boxes(tensor)
+        boxes = [box for box in boxes if box.rank == rank] or boxes
         return boxes[min(nth, len(boxes) - 1)] if boxes else None
 
 
@@ -206,7 +222,7 @@ class _Walker:
         if fill is None:
             return
         for box in fill.landed:
-            nth = fill.boxes(box.tensor).index(box)
+            nth = fill.nth(box)
             live = self._filled.setdefault(box.where.space, [])
             live[:] = [old for old in live if not old.box.where.overlaps(box.where)]
             live.append(_Filled(box, nth, fill))

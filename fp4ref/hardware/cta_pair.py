@@ -121,7 +121,7 @@ def participants(
     Parameters
     ----------
     last
-        Whether the peer may have exited: after its own ``tcgen05.dealloc``.
+        Whether the peer may have exited, after its own deallocation.
 
     Raises
     ------

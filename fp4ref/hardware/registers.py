@@ -31,27 +31,34 @@ class Registers:
 
     @property
     def words(self) -> NDArray[np.uint32]:
-        """The values.
+        """The values; without ``tcgen05.wait::ld`` the first use makes the load land.
 
-        Under ``ordering="shipped"`` the first use makes the load land, as the
-        scoreboard does.
+        A true register dependency is respected, and implies no other order
+        [PTX: 9.7.16.6.4.5]. What uses the TMEM next needs the wait.
+        """
+        if not self._waited and self.op is not None:
+            self._machine.allows(Advisory.LOAD_WITHOUT_WAIT)
+            self._machine.land_now(self.op)
+            self.facts["used"] = True
+            self._waited = True
+        assert self._words is not None
+        return self._words
+
+    def overwrite(self) -> None:
+        """Let another result take these registers.
 
         Raises
         ------
         RegistersNotReady
-            No ``tcgen05.wait::ld`` came between the load and this use.
+            With ``ordering="ptx"``: no ``tcgen05.wait::ld`` came between the load and
+            another result for its registers.
         """
-        machine = self._machine
-        early = None if self._waited else self.op
-        if early is not None and machine.allows(Advisory.LOAD_WITHOUT_WAIT):
-            machine.land_now(early)
-            self.facts["used"] = True
-            self._waited = True
-        if self._words is None or not self._waited:
+        if not self._waited and self._machine.ordering == "ptx":
             raise RegistersNotReady(
-                "a tcgen05.ld result is used before tcgen05.wait::ld",
+                "a register that a tcgen05.ld fills is overwritten before "
+                "tcgen05.wait::ld",
                 who=self._who,
-                rule="tcgen05.ld is asynchronous [PTX: tcgen05.wait]",
+                rule="against anti-dependencies tcgen05.wait::ld must be used "
+                "[PTX: 9.7.16.6.4.5]",
                 remedy="execute tcgen05.wait::ld first",
             )
-        return self._words

@@ -71,7 +71,12 @@ _ELEMENT_CODE = dict(
 """In the map; TF32 shares the float codes and has a bit of its own."""
 
 _TF32 = (DataType.TFLOAT32, DataType.TFLOAT32_FTZ)
-_SWIZZLE_INFO = (0x10, 0x100, 0x200, 0x400)
+_SWIZZLE_INFO = (0x10, 0x100, 0x200, 0x400, 0x400)
+"""The last is assumed: no card that was asked takes such a map."""
+
+_ATOM_32B = 1
+"""Swizzle atomicity: 16 bytes, 32, 32 with halves exchanged, 64."""
+
 _L2_PROMOTIONS = 4
 NBYTES = bits.NBYTES
 MAX_EXTENT = 1 << 32
@@ -157,7 +162,9 @@ class TensorMap:
         bits.ELEMENT.put(w, _ELEMENT_CODE[self.data_type])
         bits.TF32.put(w, self.data_type in _TF32)
         bits.INTERLEAVE.put(w, self.interleave)
-        bits.SWIZZLE.put(w, self.swizzle)
+        bits.SWIZZLE.put(w, min(self.swizzle, SwizzleMode.B128))
+        if self.swizzle is SwizzleMode.B128_ATOM_32B:
+            bits.ATOMICITY.put(w, _ATOM_32B)
         bits.FILL.put(w, self.oob_nan)
         bits.L2_PROMOTION.put(w, self.l2_promotion)
         for field, stride in zip(bits.STRIDES, self.strides, strict=False):
@@ -194,10 +201,13 @@ class TensorMap:
                 f"word 2 is {w[2]:#010x}: element code {code}, rank {rank}; this is no "
                 "tensor map"
             )
-        if bits.IM2COL.get(w) or bits.ATOMICITY.get(w):
+        swizzle, atomicity = SwizzleMode(bits.SWIZZLE.get(w)), bits.ATOMICITY.get(w)
+        with_pairs = atomicity == _ATOM_32B and swizzle is SwizzleMode.B128
+        if bits.IM2COL.get(w) or (atomicity and not with_pairs):
             raise TensorMapError(
                 f"word 2 is {w[2]:#010x}: an im2col map, or a swizzle atom other than "
-                "16 bytes; this machine has tiled maps with 16-byte atoms"
+                "16 bytes; this machine has tiled maps with 16-byte atoms, and with "
+                "32-byte atoms in the 128-byte swizzle"
             )
         return cls(
             types[0],
@@ -207,7 +217,7 @@ class TensorMap:
             tuple(field.get(w) + 1 for field in bits.BOX[:rank]),
             tuple(field.get(w) + 1 for field in bits.ELEMENT_STRIDES[:rank]),
             bits.INTERLEAVE.get(w),
-            SwizzleMode(bits.SWIZZLE.get(w)),
+            SwizzleMode.B128_ATOM_32B if with_pairs else swizzle,
             bits.L2_PROMOTION.get(w),
             bool(bits.FILL.get(w)),
         )

@@ -88,11 +88,16 @@ class SwizzleMode(IntEnum):
     B32 = 1
     B64 = 2
     B128 = 3
+    B128_ATOM_32B = 4
+    """Pairs of chunks move together: ``Sw<2,5,2>``. Of TMA only; the MMA lacks it here.
+
+    Source: PTX ISA, Tensor swizzling modes; CuTe's ``Layout_MN_SW128_32B``.
+    """
 
     @property
     def span(self) -> int:
         """Bytes of one row, inside which chunks move; 16, one chunk, for NONE."""
-        return 16 << self.value
+        return 16 << min(self.value, SwizzleMode.B128)
 
     @classmethod
     def of_span(cls, nbytes: int) -> SwizzleMode:
@@ -102,24 +107,28 @@ class SwizzleMode(IntEnum):
     @property
     def swizzle(self) -> Swizzle:
         """The permutation of byte offsets from an aligned start."""
+        if self is SwizzleMode.B128_ATOM_32B:
+            return Swizzle(2, 5, 2)
         return Swizzle(self.value, 4, 3)
 
     @property
     def alignment(self) -> int:
         """Bytes on which a tile must start for the pattern to start with it.
 
-        128, 256, 512, 1024: one period of the pattern. 128 for NONE is what a TMA
+        128, 256, 512, 1024, 512: one period of the pattern. 128 for NONE is what a TMA
         destination needs anyway.
         """
+        if self is SwizzleMode.B128_ATOM_32B:
+            return 512
         return 128 << self.value
 
     @property
     def descriptor_code(self) -> int:
-        """Bits 61-63 of the tcgen05 matrix descriptor: 0, 6, 4, 2.
+        """Bits 61-63 of the tcgen05 matrix descriptor: 0, 6, 4, 2, 1.
 
         Source: PTX ISA, Shared memory descriptor.
         """
-        return (0, 6, 4, 2)[self.value]
+        return (0, 6, 4, 2, 1)[self.value]
 
 
 def swizzled_offsets(mode: SwizzleMode, rows: int, row_bytes: int) -> NDArray[np.int64]:

@@ -53,7 +53,7 @@ def _elements(kind: str, count: int, width: int) -> tuple[str, str, str, list[in
 
 
 def _load(opcode: str, groups: Groups) -> Iterator[Shape]:
-    kind, count = groups["kind"], int(groups["count"] or 1)
+    kind, count = groups["kind"], int(groups.get("count") or 1)
     bits = bits_of(kind)
     widths = [max(bits, 32)]
     if bits < 32 and count == 1:
@@ -88,7 +88,7 @@ def _loads(
 
 
 def _store(opcode: str, groups: Groups) -> Iterator[Shape]:
-    kind, count = groups["kind"], int(groups["count"] or 1)
+    kind, count = groups["kind"], int(groups.get("count") or 1)
     bits = bits_of(kind)
     widths = [max(bits, 32)]
     if bits < 32 and count == 1:

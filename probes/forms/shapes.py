@@ -145,12 +145,13 @@ def _register(kind: str) -> int:
 
 def _convert(opcode: str, groups: Groups) -> Iterator[Shape]:
     """Registers of the type's width, and wider ones on either side."""
-    to, kind = groups.get("to", "f32"), groups["kind"]
+    name = "f16" if ".f16." in opcode else "f32"
+    to, kind = groups.get("to", name), groups["kind"]
     source, out = _register(kind), _register(to)
     yield Shape(call(opcode, 1), (f"b{source}",), (out,))
     if bits_of(kind) < 64:
         yield Shape(call(opcode, 1), ("b64",), (out,), suffix="from 64 bits")
-    if to != "f32" and bits_of(to) < 64:
+    if to not in ("f16", "f32") and bits_of(to) < 64:
         yield Shape(call(opcode, 1), (f"b{source}",), (64,), suffix="into 64 bits")
 
 
@@ -184,7 +185,7 @@ def _half(opcode: str, groups: Groups) -> Iterator[Shape]:
 def _compare(opcode: str, groups: Groups) -> Iterator[Shape]:
     """One result and both; a third predicate as it is and negated."""
     kind = groups["kind"]
-    value = kind if kind == "f32" else f"b{bits_of(kind)}"
+    value = kind if kind in ("f16", "f32") else f"b{bits_of(kind)}"
     body = ".reg .pred %p, %q, %r; .reg .b32 %s; mov.b32 %d0, 0; "
     third = [""]
     if groups["combine"]:
@@ -192,7 +193,8 @@ def _compare(opcode: str, groups: Groups) -> Iterator[Shape]:
         third = [", %r", ", !%r"]
     place = 1
     for last in third:
-        for targets in ("%p", "%p|%q"):
+        # ptxas takes one result for f16.
+        for targets in ("%p", "%p|%q")[: 1 if kind == "f16" else 2]:
             body += f"{opcode} {targets}, %a, %b{last}; "
             for target in targets.split("|"):
                 body += f"selp.b32 %s, {place}, 0, {target}; or.b32 %d0, %d0, %s; "
@@ -253,6 +255,7 @@ SHAPES: dict[str, Shapes] = {
     "floating.arithmetic": _float,
     "floating.min_max": _float,
     "floating.sign": _float,
+    "floating.copy_sign": _float,
     "floating.reciprocal": plain("f32", output=32),
     "floating.power_of_two": plain("f32", output=32),
     "floating.hyperbolic_tangent": plain("f32", output=32),
@@ -271,6 +274,7 @@ SHAPES: dict[str, Shapes] = {
     "integer.bit_find": _bit_find,
     "conversion.integer_to_integer": _convert,
     "conversion.integer_to_float": _convert,
+    "conversion.integer_to_half": _convert,
     "conversion.float_to_integer": _to_integer,
     "conversion.float_to_float": plain("f32", output=32),
     "conversion.float_to_double": plain("f32", output=64),

@@ -67,9 +67,17 @@ def test_bytes_come_back_as_they_went():
 def test_device_copies_and_fills():
     runtime = make()
     one, two = malloc(runtime, 16), malloc(runtime, 16)
-    runtime.answer(Op.FILL, u64(one, 0xAB, 16))
+    runtime.answer(Op.FILL, u64(one, 0xAB, 1, 16))
     runtime.answer(Op.COPY, u64(two + 4, one, 8))
     assert runtime.answer(Op.DOWNLOAD, u64(two + 4, 8))[1] == b"\xab" * 8
+
+
+def test_a_fill_with_words_is_little_endian():
+    runtime = make()
+    address = malloc(runtime, 16)
+    runtime.answer(Op.FILL, u64(address + 4, 0x01020304, 4, 2))
+    found = runtime.answer(Op.DOWNLOAD, u64(address, 16))[1]
+    assert found == b"\xcd" * 4 + b"\4\3\2\1" * 2 + b"\xcd" * 4
 
 
 def test_memory_nobody_wrote_is_poison():
@@ -172,7 +180,7 @@ def test_a_tensor_map_against_the_rules_is_an_invalid_value():
     assert runtime.fault is None
 
 
-@pytest.mark.parametrize("changes", [{"swizzle": 4}, {"data_type": 16}])
+@pytest.mark.parametrize("changes", [{"swizzle": 5}, {"data_type": 16}])
 def test_a_tensor_map_that_is_not_modelled_is_named(changes):
     runtime = make()
     status, _ = runtime.answer(Op.ENCODE_TILED, encode_args(**changes))

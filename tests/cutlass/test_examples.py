@@ -12,7 +12,7 @@ from fp4ref import BlockScaled, GemmConfig, run
 from fp4ref.cutlass import Copy, ExampleResult, run_example
 from fp4ref.cutlass.cudart import Launch
 from fp4ref.cutlass.entries import read_entries
-from fp4ref.cutlass.examples import find_example
+from fp4ref.cutlass.example_table import find_example
 from fp4ref.cutlass.execute import execute_example
 from fp4ref.cutlass.process import check_symbols
 from fp4ref.errors import InputError, LaunchFault
@@ -233,7 +233,7 @@ CASES = [
     and (name, schedule) != ("tutorial-05", "eager")
 ]
 
-NO_WAIT_LD = "tcgen05.ld result used without tcgen05.wait::ld"
+NO_WAIT_LD = "tcgen05.ld completed by the use of its registers only"
 NO_FENCE = "tcgen05.mma reads st.shared behind a barrier, without fence.proxy.async"
 
 
@@ -354,7 +354,7 @@ def test_a_machine_too_small_for_its_clusters_is_refused():
 
 
 def test_an_unknown_example_is_refused():
-    with pytest.raises(InputError, match="no CUTLASS example '99'; known: 72a, 72b"):
+    with pytest.raises(InputError, match="no CUTLASS example '99'; known: 70-fp8, 72a"):
         find_example("99")
 
 

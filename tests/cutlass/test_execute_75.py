@@ -9,16 +9,21 @@ import pytest
 from fp4ref.cutlass.execute import execute_example
 from fp4ref.cutlass.toolchain import Toolchain
 
+CASES = [((128, 256, 256), "eager"), ((160, 320, 288), "late"), ((160, 320, 288), 3)]
 
-@pytest.mark.parametrize(
-    ("shape", "schedule"),
-    [((128, 256, 256), "eager"), ((160, 320, 288), "late"), ((160, 320, 288), 3)],
-)
+
+@pytest.mark.soak
+@pytest.mark.parametrize(("shape", "schedule"), CASES)
 def test_both_kernels_pass_their_own_check(tools: Toolchain, shape, schedule):
     """One CTA with N=256, whose accumulators overlap, then a pair with 256 x 256."""
     found = execute_example("75", *shape, schedule=schedule, trace=False)
     assert found.result.passed, found.result.problems
     assert [launch.cluster for launch in found.result.launches] == [(2, 1, 1)] * 2
+
+
+def test_one_case_a_day(tools: Toolchain, rotating_seed: int):
+    """All of them are in the long run, and in the conformance table."""
+    test_both_kernels_pass_their_own_check(tools, *CASES[rotating_seed % len(CASES)])
 
 
 def test_a_traced_run_has_no_race_and_each_copy_of_a_map_is_acquired(tools: Toolchain):

@@ -74,7 +74,7 @@ def _wrong(change: Callable[[pytest.MonkeyPatch], None]) -> object:
 def _halves_of_b_swapped(monkeypatch: pytest.MonkeyPatch) -> None:
     right = mma_operands.join_rows
     monkeypatch.setattr(
-        "fp4ref.hardware.mma_unscaled.join_rows", lambda parts: right(parts[::-1])
+        "fp4ref.hardware.mma_elements.join_rows", lambda parts: right(parts[::-1])
     )
 
 

@@ -8,7 +8,10 @@ from importlib import metadata
 import pytest
 
 from fp4ref.cutlass import toolchain
+from fp4ref.cutlass.cudart import Runtime
+from fp4ref.cutlass.process import run_program
 from fp4ref.errors import InputError
+from fp4ref.hardware.machine import Machine
 
 on_linux = pytest.mark.skipif(sys.platform != "linux", reason="Linux only")
 
@@ -64,6 +67,50 @@ def test_a_program_is_built_once(tools, monkeypatch, tmp_path):
     assert kept == ["kernels.ptx", "program"]
 
 
+DRIVER_CALLS = r"""
+#include <cuda.h>
+#include <cuda_runtime.h>
+#include <cstdio>
+int main() {
+  unsigned *words, found[4];
+  const char *said;
+  cudaMalloc(&words, 16);
+  cudaMemset(words, 0xff, 16);
+  CUdeviceptr at = (CUdeviceptr)words;
+  CUresult aligned = cuMemsetD32Async(at + 4, 0x01020304, 2, 0);
+  CUresult between = cuMemsetD32Async(at + 2, 5, 1, 0);
+  cudaMemcpy(found, words, 16, cudaMemcpyDefault);
+  for (unsigned word : found) printf("%08x ", word);
+  CUresult known = cuGetErrorString(between, &said);
+  printf("%d %d %s\n", aligned, known, said);
+  CUresult unknown = cuGetErrorString((CUresult)12345, &said);
+  printf("%d %d\n", unknown == CUDA_ERROR_INVALID_VALUE, said == nullptr);
+  return 0;
+}
+"""
+
+
+def test_a_program_may_call_the_driver(tools, stand_in, monkeypatch, tmp_path):
+    """Both names of the stand-in are one library: memory of one is the other's."""
+    monkeypatch.setenv("FP4REF_CACHE", str(tmp_path / "cache"))
+    source = tmp_path / "driver.cu"
+    source.write_text(DRIVER_CALLS)
+    built = toolchain.build(tools, source)
+    runtime = Runtime(Machine(), {}, lambda *args: None)
+    ended = run_program(built.program, [], stand_in, runtime)
+    words = "ffffffff 01020304 01020304 ffffffff"
+    assert ended.output == f"{words} 0 0 invalid argument\n1 1\n"
+    assert ended.status == 0
+
+
+def test_a_driver_call_that_is_not_there_is_named(tools, monkeypatch, tmp_path):
+    monkeypatch.setenv("FP4REF_CACHE", str(tmp_path / "cache"))
+    source = tmp_path / "driver.cu"
+    source.write_text("#include <cuda.h>\nint main() { return cuInit(0); }\n")
+    with pytest.raises(InputError, match="undefined reference to `cuInit'"):
+        toolchain.build(tools, source)
+
+
 def test_a_source_that_does_not_compile_says_why_and_leaves_nothing(
     tools, monkeypatch, tmp_path
 ):
@@ -73,5 +120,5 @@ def test_a_source_that_does_not_compile_says_why_and_leaves_nothing(
     with pytest.raises(InputError, match=r"nvcc refused wrong\.cu") as caught:
         toolchain.build(tools, source)
     assert 'identifier "undeclared" is undefined' in str(caught.value)
-    left = [p.suffix for p in (tmp_path / "cache" / "cutlass").iterdir()]
-    assert left == [".lock"]
+    left = (tmp_path / "cache" / "cutlass").glob("wrong-*")
+    assert [path.suffix for path in left] == [".lock"]

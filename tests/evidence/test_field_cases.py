@@ -65,6 +65,14 @@ CASES: dict[str, list[Said]] = {
             "smem1",
         ),
     ],
+    "B31": [
+        Said(
+            "TmemAllocationFault",
+            "both CTAs of a pair perform an allocation and its deallocation",
+            "put a cluster barrier between",
+            "tmem1",
+        )
+    ],
     "B32": [
         Said("DeadlockError", ARRIVALS, "", "512 of 512 in use"),
         Said("TmemAllocationFault", "a power of two in 32..512", "round up"),

@@ -126,8 +126,6 @@ def test_b85_functions_stay_within_the_error_that_cuda_states(
             "fmodf(x, 0.3f)",
             {"ptx-float-rounding", "ptx-approximate", "ptx-float-bits"},
         ),
-        ("tanhf(x)", {"ptx-float-bits", "ptx-approximate"}),
-        ("erff(x)", {"ptx-float-bits", "ptx-approximate"}),
         ("__fmul_rd(x, 0.3f)", {"ptx-float-rounding"}),
         ("__fadd_ru(x, 0.1f)", {"ptx-float-rounding"}),
         ("__fmaf_rz(x, 0.1f, 0.2f)", {"ptx-float-rounding"}),

@@ -9,7 +9,7 @@ from on_machine import TILE, xor_swizzle
 from fp4ref.hardware.smem import SmemDescriptor
 from fp4ref.layout import SwizzleMode
 
-NONE, B32, B64, B128 = SwizzleMode
+NONE, B32, B64, B128, _ = SwizzleMode
 BITS = {"f16": 16, "bf16": 16, "e4m3": 8, "e5m2": 8, "e3m2": 6, "e2m3": 6, "e2m1": 4}
 TYPES = {"f16": 0, "bf16": 1, "e4m3": 0, "e5m2": 1, "e2m3": 3, "e3m2": 4, "e2m1": 5}
 """Codes of bits 7-9 and 10-12, from PTX's tables of the instruction descriptor."""

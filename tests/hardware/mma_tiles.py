@@ -10,7 +10,7 @@ from fp4ref.hardware.smem import SmemDescriptor
 from fp4ref.layout import SwizzleMode
 from fp4ref.numerics import ScaleFormat
 
-NONE, B32, B64, B128 = SwizzleMode
+NONE, B32, B64, B128, _ = SwizzleMode
 UE4M3, UE8M0 = ScaleFormat.UE4M3, ScaleFormat.UE8M0
 
 

@@ -75,7 +75,10 @@ def xor_swizzle(address: int, bits: int) -> int:
     """Address after the swizzle of `bits` row bits: 0 none, 1 32B, 2 64B, 3 128B.
 
     Source: PTX, Tensor swizzling modes: chunk index (from bit 4) XOR row (from bit 7).
+    4 is 128B with atoms of 32 bytes: their index (bits 5 and 6) XOR row.
     """
+    if bits == 4:
+        return address ^ (address >> 7 & 3) << 5
     return address ^ (((address >> 7) & ((1 << bits) - 1)) << 4)
 
 

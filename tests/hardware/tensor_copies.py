@@ -12,7 +12,7 @@ from fp4ref.hardware import mbarrier, smem, tma
 from fp4ref.hardware.tensor_map import DataType, TensorMap
 from fp4ref.layout import SwizzleMode
 
-NONE, B32, B64, B128 = SwizzleMode
+NONE, B32, B64, B128, PAIRS = SwizzleMode
 BITS = {"UINT8": 8, "UINT16": 16, "FLOAT32": 32, "FLOAT64": 64, "U4_ALIGN8B": 4}
 
 

@@ -386,6 +386,7 @@ def test_only_arrivals_and_bytes_work_on_a_remote_barrier(operation):
         yield from cluster.wait(warp, cluster.arrive(warp))
         if warp.cta.rank == 0:
             operation(warp, cluster.mapa(warp, MBAR, 1))
+        yield from cluster.wait(warp, cluster.arrive(warp))
 
     with pytest.raises(ClusterFault, match=r"takes a \.shared::cta address"):
         launch(machine(sms=2), body, grid=(2, 1, 1), cluster=(2, 1, 1))

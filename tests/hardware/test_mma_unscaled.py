@@ -32,7 +32,7 @@ from fp4ref.hardware.tensor_map import DataType, TensorMap
 from fp4ref.layout import SwizzleMode
 from fp4ref.numerics import ElementFormat, matmul_unscaled
 
-NONE, B32, B64, B128 = SwizzleMode
+NONE, B32, B64, B128, _ = SwizzleMode
 F16, BF16 = ElementFormat.F16, ElementFormat.BF16
 E4M3, E5M2 = ElementFormat.E4M3, ElementFormat.E5M2
 

@@ -201,7 +201,7 @@ def test_golden_words(descriptor, word):
     st.integers(0, 0x3FFF),
     st.integers(0, 0x3FFF),
     st.integers(0, 0x3FFF),
-    st.sampled_from(SwizzleMode),
+    st.sampled_from(list(SwizzleMode)[:4]),
 )
 def test_descriptor_round_trip(start, leading, stride, swizzle):
     descriptor = SmemDescriptor(start << 4, leading << 4, stride << 4, swizzle)
@@ -234,7 +234,7 @@ def test_refused_words(word, error, says):
 
 
 @pytest.mark.parametrize("start", [TILE, TILE + 0x3C00])
-@pytest.mark.parametrize("mode", list(SwizzleMode)[1:])
+@pytest.mark.parametrize("mode", list(SwizzleMode)[1:4])
 def test_offsets_of_swizzled_tiles(mode, start):
     """K-major ((8,m),(T,2k)):((span,SBO),(1,T)), with the XOR on the final address."""
     span, sbo = 16 << mode, 8 * (16 << mode) + 1024

@@ -14,7 +14,7 @@ from fp4ref.errors import TensorMapError
 from fp4ref.hardware.tensor_map import DataType, TensorMap
 from fp4ref.layout import SwizzleMode
 
-NONE, B32, B64, B128 = SwizzleMode
+NONE, B32, B64, B128, _ = SwizzleMode
 U4 = DataType.U4_ALIGN8B
 ADDRESS = 0x7F00_0000_0000
 
@@ -234,7 +234,7 @@ def maps(draw):
     swizzle = draw(st.sampled_from(SwizzleMode))
     rank = draw(st.integers(1, 5))
     unit = 128 // BITS[data_type]
-    most = 256 // unit if swizzle is NONE else 1 << swizzle
+    most = 256 // unit if swizzle is NONE else swizzle.span // 16
     first = unit * draw(st.integers(1, max(1, min(most, 256 // unit))))
     rest = draw(st.permutations([1, 2, 3, draw(st.integers(1, 129))]))[: rank - 1]
     dims = draw(st.tuples(*[st.integers(1, 1 << 31)] * rank))
@@ -257,6 +257,22 @@ def maps(draw):
     )
 
 
+def test_an_atom_of_32_bytes_is_a_field_beside_the_swizzle():
+    """The field is that of ``tensormap.replace``'s swizzle_atomicity, value 1."""
+    pairs = replace(FLOATS, swizzle=SwizzleMode.B128_ATOM_32B)
+    words, chunks = (
+        struct.unpack("<32I", m.to_bytes())
+        for m in (pairs, replace(FLOATS, swizzle=B128))
+    )
+    assert words[2] == chunks[2] | 1 << 19
+    assert words[3:] == chunks[3:]
+    assert TensorMap.from_bytes(pairs.to_bytes()) == pairs
+    without = bytearray(pairs.to_bytes())
+    without[9] &= ~0x60  # the swizzle, in bits 13 and 14 of word 2
+    with pytest.raises(TensorMapError, match="a swizzle atom other than 16 bytes"):
+        TensorMap.from_bytes(bytes(without))
+
+
 @given(maps())
 def test_bytes_round_trip(m):
     assert TensorMap.from_bytes(m.to_bytes()) == m
@@ -264,7 +280,7 @@ def test_bytes_round_trip(m):
 
 @pytest.mark.parametrize(
     ("word", "bits"),
-    [(2, 1), (2, 1 << 19), (2, 1 << 20), (2, 14 << 7), (2, 7 << 4)],
+    [(2, 1), (2, 3 << 19), (2, 1 << 20), (2, 14 << 7), (2, 7 << 4)],
     ids=["im2col", "atom", "atom", "element code", "rank"],
 )
 def test_foreign_bytes_are_refused(word, bits):

@@ -335,12 +335,14 @@ def filled(warp, taddr):
 
 
 @pytest.mark.parametrize("schedule", ["eager", "late", 1])
-def test_registers_are_not_ready_before_wait_ld(schedule):
+def test_registers_are_not_overwritten_before_wait_ld(schedule):
     def step(warp, taddr):
-        _ = tmem.ld(warp, taddr).words
+        tmem.ld(warp, taddr).overwrite()
+        yield from tmem.wait_ld(warp)
 
     with pytest.raises(RegistersNotReady, match="wait::ld first"):
         launch(machine(schedule), allocated(32, filled, step))
+    launch(machine(schedule, ordering="shipped"), allocated(32, filled, step))
 
 
 def test_wait_ld_covers_the_loads_before_it_only():
@@ -348,24 +350,25 @@ def test_wait_ld_covers_the_loads_before_it_only():
         first = tmem.ld(warp, taddr)
         yield from tmem.wait_ld(warp)
         second = tmem.ld(warp, taddr)
-        assert first.words.shape == (32, 1)
+        first.overwrite()
         with pytest.raises(RegistersNotReady):
-            _ = second.words
+            second.overwrite()
         yield from tmem.wait_ld(warp)
         assert not warp.tmem_accesses
 
     launch(machine("late"), allocated(32, filled, step))
 
 
-def test_shipped_ordering_lands_a_load_at_its_first_use():
-    on = machine("late", ordering="shipped")
+@pytest.mark.parametrize("ordering", ["ptx", "shipped"])
+def test_the_first_use_lands_a_load(ordering):
+    on = machine("late", ordering=ordering)
 
     def step(warp, taddr):
         registers = tmem.ld(warp, taddr)
         np.testing.assert_array_equal(registers.words[:, 0], range(32))
 
     launch(on, allocated(32, filled, step))
-    assert on.advisories == {"tcgen05.ld result used without tcgen05.wait::ld": 1}
+    assert on.advisories == {"tcgen05.ld completed by the use of its registers only": 1}
 
 
 def test_st_then_ld_needs_wait_st():

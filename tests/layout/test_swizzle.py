@@ -24,11 +24,20 @@ def test_each_mode_is_the_address_formula_of_ptx(mode: SwizzleMode, mask: int) -
         assert mode.swizzle(address) == expected
 
 
+def test_atoms_of_32_bytes_keep_pairs_of_chunks_together() -> None:
+    """Four rows of 128 bytes are a period; row r has atom a at place a XOR r."""
+    found = swizzled_offsets(SwizzleMode.B128_ATOM_32B, 8, 128)
+    for row in range(8):
+        places = [found[row, 32 * atom] // 32 - 4 * row for atom in range(4)]
+        assert places == [atom ^ (row % 4) for atom in range(4)]
+        assert (np.diff(found[row].reshape(4, 32)) == 1).all()
+
+
 def test_the_modes_carry_their_numbers() -> None:
-    assert [m.value for m in SwizzleMode] == [0, 1, 2, 3]
-    assert [m.span for m in SwizzleMode] == [16, 32, 64, 128]
-    assert [m.alignment for m in SwizzleMode] == [128, 256, 512, 1024]
-    assert [m.descriptor_code for m in SwizzleMode] == [0, 6, 4, 2]
+    assert [m.value for m in SwizzleMode] == [0, 1, 2, 3, 4]
+    assert [m.span for m in SwizzleMode] == [16, 32, 64, 128, 128]
+    assert [m.alignment for m in SwizzleMode] == [128, 256, 512, 1024, 512]
+    assert [m.descriptor_code for m in SwizzleMode] == [0, 6, 4, 2, 1]
     assert repr(SwizzleMode.B128.swizzle) == "Sw<3,4,3>"
 
 

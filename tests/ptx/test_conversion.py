@@ -55,6 +55,27 @@ def test_integers_become_the_nearest_float(kind: str) -> None:
             assert int(found.view(np.uint32)) % 2 == 0
 
 
+@pytest.mark.parametrize("kind", INTEGERS)
+def test_integers_become_the_nearest_half(kind: str) -> None:
+    """Among all halves; 65,504 is the largest, and a tie above it is infinite."""
+    halves = np.arange(0x7C00, dtype=np.uint16).view(np.float16).astype(np.float64)
+    bits = int(kind[1:])
+    a = (bits64(3) if bits == 64 else bits32(3)).astype(f"u{bits // 8}")
+    near = [2047, 2049, 2051, 4097, 4098, 4102, 65503, 65504, 65519, 65520, 65535]
+    a[: 2 * len(near)] = np.array(near + [-x for x in near]).astype(a.dtype)
+    found = lanes(f"cvt.rn.f16.{kind} %d, %a;", "u2", a=a).tolist()
+    for x, got in zip(a, found, strict=True):
+        exact = value(int(x), kind)
+        assert got >> 15 == (exact < 0)
+        if abs(exact) >= 65520:
+            assert got & 0x7FFF == 0x7C00
+            continue
+        distances = np.abs(halves - abs(exact))
+        nearest = np.flatnonzero(distances == distances.min()).tolist()
+        assert got & 0x7FFF in nearest
+        assert len(nearest) == 1 or got % 2 == 0
+
+
 ROUNDINGS = {"rni": np.rint, "rzi": np.trunc, "rmi": np.floor, "rpi": np.ceil}
 
 

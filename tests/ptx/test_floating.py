@@ -309,12 +309,12 @@ REFUSED = [
     "sin.approx.f32 %r1, %r2", "rsqrt.approx.f32 %r1, %r2", "sqrt.approx.f32 %r1, %r2",
     "tanh.approx.f16 %h1, %h2", "rcp.approx.f32 %r1, %r2",
     "div.full.f32 %r1, %r2, %r3", "div.approx.f32 %r1, %r2, %r3",
-    "add.rz.f32 %r1, %r2, %r3", "fma.rm.f32 %r1, %r2, %r3, %r4",
+    "add.rm.f32 %r1, %r2, %r3", "fma.rm.f32 %r1, %r2, %r3, %r4",
     "mul.sat.f32 %r1, %r2, %r3", "fma.rn.relu.f16 %h1, %h2, %h3, %h4",
     "add.f64 %rd1, %rd2, %rd3", "add.f16 %h1, %h2, %h3", "mul.f16x2 %r1, %r2, %r3",
     "fma.rn.bf16x2 %r1, %r2, %r3, %r4", "fma.rn.f64 %rd1, %rd2, %rd3, %rd4",
     "max.xorsign.abs.f32 %r1, %r2, %r3", "add.f32x2 %rd1, %rd2, %rd3",
-    "testp.finite.f32 %p1, %r1", "copysign.f32 %r1, %r2, %r3",
+    "testp.finite.f32 %p1, %r1", "copysign.f64 %rd1, %rd2, %rd3",
     "max.f32 %r1, %r2, %r3, %r4",
 ]  # fmt: skip
 

@@ -134,6 +134,8 @@ def test_a_barrier_used_beside_its_init(synced: bool) -> None:
     ("write", "read", "expected"),
     [
         ("st.release.cta", "ld.acquire.cta", set()),
+        ("st.release.cta", "ld.shared.acquire.cta", set()),
+        ("st.relaxed.cta", "ld.shared.acquire.cta", {"SYNC"}),
         ("st.relaxed.cta", "ld.acquire.cta", {"SYNC"}),
         ("st.release.cta", "ld.relaxed.cta", {"ACQUIRE"}),
         ("fence.acq_rel.cta; st.relaxed.cta", "ld.acquire.cta", set()),
@@ -152,7 +154,7 @@ def test_a_flag_hands_over_what_it_releases(
         @%p6 st.shared.u32 [%r2], 7;
         @%p6 {writes}.shared.u32 [%r2+64], 1;
         @!%p3 bra END;
-    W:  {read}.shared.u32 %r8, [%r2+64];
+    W:  {f"{read}.b32" if "shared" in read else f"{read}.shared.u32"} %r8, [%r2+64];
         setp.eq.u32 %p7, %r8, 0; @%p7 bra W;
         ld.shared.u32 %r8, [%r2];
     END:

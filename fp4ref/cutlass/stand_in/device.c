@@ -18,7 +18,7 @@ cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *props, int device) {
   memset(props, 0, sizeof *props);
   snprintf(props->name, sizeof props->name, "fp4ref emulated sm_100a");
   props->major = 10;
-  props->multiProcessorCount = 148;
+  props->multiProcessorCount = multiprocessors();
   props->warpSize = 32;
   props->maxThreadsPerBlock = 1024;
   props->maxThreadsDim[0] = props->maxThreadsDim[1] = 1024;
@@ -52,6 +52,9 @@ cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute,
     case cudaDevAttrMultiProcessorCount: *value = props.multiProcessorCount; break;
     case cudaDevAttrWarpSize: *value = props.warpSize; break;
     case cudaDevAttrMaxThreadsPerBlock: *value = props.maxThreadsPerBlock; break;
+    case cudaDevAttrMaxThreadsPerMultiProcessor:
+      *value = props.maxThreadsPerMultiProcessor;
+      break;
     case cudaDevAttrMaxGridDimX: *value = props.maxGridSize[0]; break;
     case cudaDevAttrMaxSharedMemoryPerBlock: *value = DEFAULT_SMEM; break;
     case cudaDevAttrMaxSharedMemoryPerBlockOptin: *value = MAX_SMEM; break;

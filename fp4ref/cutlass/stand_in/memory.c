@@ -78,7 +78,7 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t nbytes,
 }
 
 cudaError_t cudaMemset(void *pointer, int value, size_t nbytes) {
-  uint64_t args[] = {(uintptr_t)pointer, (uint8_t)value, nbytes};
+  uint64_t args[] = {(uintptr_t)pointer, (uint8_t)value, 1, nbytes};
   struct iovec parts[] = {{args, sizeof args}};
   if (nbytes == 0) return cudaSuccess;
   return done(request(OP_FILL, parts, 1, NULL, 0, NULL));
@@ -106,11 +106,8 @@ static CUresult encode_tiled(CUtensorMap *map, CUtensorMapDataType type,
     args[7 + 2 * MAX_RANK + i] = box[i];
     args[7 + 3 * MAX_RANK + i] = element_strides[i];
   }
-  cudaError_t status =
-      request(OP_ENCODE_TILED, parts, 1, map->opaque, sizeof map->opaque, NULL);
-  return status == cudaSuccess ? CUDA_SUCCESS
-         : status == cudaErrorInvalidValue ? CUDA_ERROR_INVALID_VALUE
-                                           : CUDA_ERROR_LAUNCH_FAILED;
+  return driver_result(
+      request(OP_ENCODE_TILED, parts, 1, map->opaque, sizeof map->opaque, NULL));
 }
 
 cudaError_t cudaGetDriverEntryPointByVersion(

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 cudaError_t sticky_error;
-static int to_server = -1, from_server = -1;
+static int to_server = -1, from_server = -1, num_sms;
 
 void end_program(const char *why) {
   fflush(NULL);
@@ -19,8 +19,13 @@ void end_program(const char *why) {
 static void connect_once(void) {
   const char *pipes = getenv("FP4REF_CUDART");
   if (to_server >= 0) return;
-  if (!pipes || sscanf(pipes, "%d,%d", &from_server, &to_server) != 2)
+  if (!pipes || sscanf(pipes, "%d,%d,%d", &from_server, &to_server, &num_sms) != 3)
     end_program("start this program through fp4ref.cutlass");
+}
+
+int multiprocessors(void) {
+  connect_once();
+  return num_sms;
 }
 
 static void send_all(const void *data, size_t nbytes) {

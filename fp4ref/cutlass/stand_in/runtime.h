@@ -51,8 +51,14 @@ extern cudaError_t sticky_error;
 /* Keep an error for cudaGetLastError, and return it. */
 cudaError_t done(cudaError_t status);
 
+/* The driver API's name of an error. */
+CUresult driver_result(cudaError_t status);
+
 /* Say why, and end the program. */
 void end_program(const char *why);
+
+/* How many SMs the program is told of. */
+int multiprocessors(void);
 
 /* Send `parts`, wait, and put at most `room` bytes of the answer in `answer`. */
 cudaError_t request(enum op op, const struct iovec *parts, int num_parts, void *answer,

@@ -26,15 +26,29 @@ Argument = int | TensorMap
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """Extents of a program's launch; a cluster is the whole grid."""
+    """Extents of a program's launch on a machine that holds one cluster.
+
+    Attributes
+    ----------
+    ctas
+        Of a cluster.
+    clusters
+        Of the grid; others than the first wait, or have their work taken.
+    """
 
     warps: int
     ctas: int = 1
+    clusters: int = 1
     smem_nbytes: int = 4096
 
     @property
     def grid(self) -> Dim3:
         """CTAs, along x."""
+        return (self.ctas * self.clusters, 1, 1)
+
+    @property
+    def cluster(self) -> Dim3:
+        """CTAs of a cluster, along x."""
         return (self.ctas, 1, 1)
 
     @property
@@ -68,7 +82,7 @@ def run_program(
             machine.launch(
                 lambda cta: kernel(cta, *arguments),
                 grid,
-                cluster=grid,
+                cluster=shape.cluster,
                 smem_nbytes=nbytes,
             )
         else:
@@ -78,7 +92,7 @@ def run_program(
                 grid,
                 shape.block,
                 _packed(arguments),
-                cluster=grid,
+                cluster=shape.cluster,
                 smem_nbytes=nbytes,
             )
     except HardwareFault as error:

@@ -19,7 +19,7 @@ import numpy as np
 
 import fp4ref
 from fp4ref.cache import cache_folder
-from fp4ref.cutlass.examples import find_example
+from fp4ref.cutlass.example_table import find_example
 from fp4ref.cutlass.execute import CutlassRun, execute_example
 from fp4ref.cutlass.toolchain import find_toolchain
 from fp4ref.errors import HardwareFault, InputError
@@ -27,6 +27,7 @@ from fp4ref.evidence import fidelity
 from fp4ref.evidence.fidelity import Evidence
 from fp4ref.gemm.config import TILE_K, TILE_M, GemmConfig
 from fp4ref.hardware.tensor_map import DataType
+from fp4ref.layout import SwizzleMode
 from fp4ref.lessons.exercise import exercise
 
 EQUAL = "every byte as recorded"
@@ -164,6 +165,8 @@ def replay_maps() -> Counter[str]:
         words = tensor_map.words(each)
         if DataType.U4_ALIGN8B <= each.data_type <= DataType.U6_ALIGN16B:
             counts["4- and 6-bit types, which Hopper lacks"] += not accepted
+        elif each.swizzle == SwizzleMode.B128_ATOM_32B:
+            counts["swizzle with 32-byte atoms, which Hopper lacks"] += not accepted
         elif words is None and not accepted:
             counts["refused by both"] += 1
         elif words == recorded["words"][row].tobytes() and accepted:

@@ -57,6 +57,21 @@ def integer_to_float(context: LaunchContext, each: Instruction, form: Form) -> A
     )
 
 
+@instruction("cvt.rn.f16", form=f".(?P<kind>{_INTEGER})", operands=2)
+def integer_to_half(context: LaunchContext, each: Instruction, form: Form) -> Action:
+    """Build integer to f16, nearest even; 65,520 and more is infinite.
+
+    Float64 holds every integer that is not: rounding on the way changes nothing.
+    """
+
+    def convert(a: Lanes) -> Lanes:
+        with np.errstate(over="ignore"):
+            half = a.astype(np.float64).astype(np.float16)
+        return half.view(np.uint16)
+
+    return elementwise(context, each, convert, form["kind"], "b16")
+
+
 _ROUND: dict[str, Callable[[Lanes], Lanes]] = {
     "rni": np.rint,
     "rzi": np.trunc,

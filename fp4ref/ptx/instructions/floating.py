@@ -1,9 +1,10 @@
 """floating: float32 arithmetic.
 
-Results are rounded to nearest even; a NaN result is 0x7fffffff; ``.ftz`` flushes
-subnormal inputs and results to signed zero. A result counts as subnormal if it is below
-2^-126 when rounded to 24 bits with an unbounded exponent (measured on an H100): 2^-126
-less a quarter of the unit 2^-149 is still 2^-126, anything less is zero.
+Results are rounded to nearest even, or to zero by ``.rz``; a NaN result is 0x7fffffff;
+``.ftz`` flushes subnormal inputs and results to signed zero. A result counts as
+subnormal if it is below 2^-126 when rounded to 24 bits with an unbounded exponent
+(measured on an H100): 2^-126 less a quarter of the unit 2^-149 is still 2^-126,
+anything less is zero.
 Source: PTX, Floating-point instructions.
 """
 
@@ -105,8 +106,25 @@ def fma(a: Lanes, b: Lanes, c: Lanes) -> Lanes:
     return total.astype(np.float32)
 
 
+_BELOW_FLOAT32 = np.uint64((1 << 29) - 1)
+_LARGEST = np.finfo(np.float32).max
+
+
+def add_to_zero(a: Lanes, b: Lanes) -> Lanes:
+    """Return ``a + b`` rounded towards zero.
+
+    A sum rounded to odd in float64 never reaches a float32 that the exact sum does not
+    reach, so that cutting its bits off is cutting those of the exact sum.
+    """
+    total = np.atleast_1d(add_round_to_odd(a.astype(np.float64), b.astype(np.float64)))
+    cut = (total.view(np.uint64) & ~_BELOW_FLOAT32).view(np.float64)
+    finite = np.isfinite(a) & np.isfinite(b)
+    return np.where(finite, np.clip(cut, -_LARGEST, _LARGEST), total).astype(np.float32)
+
+
 _ARITHMETIC: dict[str, Operation] = {
     "add": np.add,
+    "add.rz": add_to_zero,
     "sub": np.subtract,
     "mul": np.multiply,
     "fma.rn": fma,
@@ -129,11 +147,11 @@ _IN_FLOAT64: dict[str, Operation] = {
 
 
 @instruction("add", "sub", "mul", form="(.rn)?(?P<ftz>.ftz)?.f32", operands=3)
-@instruction("div.rn", form="(?P<ftz>.ftz)?.f32", operands=3)
+@instruction("add.rz", "div.rn", form="(?P<ftz>.ftz)?.f32", operands=3)
 @instruction("fma.rn", form="(?P<ftz>.ftz)?.f32", operands=4)
 @instruction("sqrt.rn", "rcp.rn", form="(?P<ftz>.ftz)?.f32", operands=2)
 def arithmetic(context: LaunchContext, each: Instruction, form: Form) -> Action:
-    """Build operations rounded to nearest even."""
+    """Build operations rounded to nearest even, and a sum rounded to zero."""
     name = form["name"]
     function = _flushing(_ARITHMETIC[name], form, _IN_FLOAT64.get(name))
     return elementwise(context, each, function, "f32")
@@ -175,6 +193,18 @@ def sign(context: LaunchContext, each: Instruction, form: Form) -> Action:
         return changed.view(np.float32)
 
     return elementwise(context, each, _flushing(act, form), "f32")
+
+
+@instruction("copysign.f32", operands=3)
+def copy_sign(context: LaunchContext, each: Instruction, form: Form) -> Action:
+    """Build ``copysign``: the sign bit of `a` on the other bits of `b`."""
+
+    def act(a: Lanes, b: Lanes) -> Lanes:
+        sign = a.view(np.uint32) & _SIGN
+        joined: Lanes = sign | b.view(np.uint32) & _MAGNITUDE
+        return joined.view(np.float32)
+
+    return elementwise(context, each, act, "f32")
 
 
 @instruction("rcp.approx.ftz.f32", operands=2)

@@ -52,7 +52,7 @@ _SHARED = "shared(::cta|::cluster)?"
 
 def _width(each: Instruction, form: Form, space: str) -> tuple[str, int, int]:
     """Return element type, elements, and bytes of one lane's access."""
-    kind, count = form["kind"], int(form["count"] or 1)
+    kind, count = form["kind"], int(form.get("count") or 1)
     nbytes = count * TYPE_NBYTES[kind]
     if nbytes > 32 or (nbytes > 16 and space not in ("global", "generic")):
         raise PtxError(
@@ -69,6 +69,13 @@ def _width(each: Instruction, form: Form, space: str) -> tuple[str, int, int]:
     return kind, count, nbytes
 
 
+@instruction(
+    "ld",
+    # PTX states the order first; the compilers take it behind the space too.
+    form=".(?P<space>global|shared).acquire.(cta|gpu).(?P<kind>b32)",
+    operands=2,
+    taints=True,
+)
 @instruction(
     "ld",
     form=f"{_LOAD_ORDER}(.(?P<space>global|{_SHARED}|local|param(::entry)?|const))?"

@@ -230,6 +230,11 @@ def _comparison(form: Form) -> Callable[[Lanes, Lanes], Lanes]:
     "(?P<ftz>.ftz)?.(?P<kind>f32)",
     operands=(3, 4),
 )
+@instruction(
+    "setp",
+    form=f".(?P<compare>(eq|ne|lt|le|gt|ge)u?|num|nan){_COMBINE}.(?P<kind>f16|f64)",
+    operands=(3, 4),
+)
 def set_predicate(context: LaunchContext, each: Instruction, form: Form) -> Action:
     """Build ``setp``: compare, combine with a third predicate, one or two results."""
     kind, combine = form["kind"], form["combine"]
@@ -240,6 +245,11 @@ def set_predicate(context: LaunchContext, each: Instruction, form: Form) -> Acti
     compare = _comparison(form)
     a, b = (reader(context, o, kind, each) for o in each.operands[1:3])
     put, put_second = _pair(context, each)
+    if kind == "f16" and put_second is not None:
+        raise PtxError(
+            f"PTX line {each.line}: {each.opcode} with two results; ptxas takes one "
+            "for f16"
+        )
     if not combine and put_second is None:
         return lambda s: put(s, compare(a(s), b(s)))
     third = reader(context, each.operands[3], "pred", each) if combine else None

@@ -163,15 +163,17 @@ def settle(state: WarpState, step: Step) -> None:
     Raises
     ------
     RegistersNotReady
-        With ``ordering="ptx"``: the text wants ``tcgen05.wait::ld`` first.
+        With ``ordering="ptx"``: a register that is overwritten, and not read, needs
+        ``tcgen05.wait::ld`` first.
     """
-    touched = {
-        state.pending[index][0]
-        for index in (*step.sources, *step.targets)
-        if index in state.pending
-    }
-    if touched:
-        _deposit(state, touched)
+    read = {state.pending[i][0] for i in step.sources if i in state.pending}
+    if read:
+        _deposit(state, read)
+    replaced = {state.pending[i][0] for i in step.targets if i in state.pending}
+    for registers in replaced:
+        registers.overwrite()
+    if replaced:
+        _deposit(state, replaced)
 
 
 @instruction("tcgen05.st", form=_ACCESS, operands=(2, 3), writes=0, strict=True)

@@ -1,0 +1,43 @@
+"""CUTLASS's FP8 kernels with CTA pairs: 70 with a fused epilogue, 81 with scales."""
+
+from __future__ import annotations
+
+import pytest
+
+from fp4ref.cutlass.execute import execute_example
+from fp4ref.cutlass.toolchain import Toolchain
+
+SCHEDULES = ("eager", "late", 5)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_70_fp8_passes_its_own_check(tools: Toolchain, schedule: str | int):
+    """D, the stored sums before ReLU, and the largest value of each are compared."""
+    found = execute_example("70-fp8", 256, 256, 128, schedule=schedule, trace=False)
+    assert found.result.passed, found.result.problems
+    assert [launch.cluster for launch in found.result.launches] == [(2, 2, 1)]
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_81_groupwise_passes_its_own_check(tools: Toolchain, schedule: str | int):
+    found = execute_example(
+        "81-groupwise", 256, 144, 272, schedule=schedule, trace=False
+    )
+    assert found.result.passed, found.result.problems
+    assert [launch.cluster for launch in found.result.launches] == [(2, 1, 1)]
+
+
+def test_81_groupwise_reads_scales_of_rows_that_it_does_not_copy(tools: Toolchain):
+    """Of its 256 rows 144 exist: no thread copies the others' scales."""
+    found = execute_example("81-groupwise", 144, 128, 128, trace=False)
+    assert not found.result.passed
+    assert found.result.problems[0].startswith("UninitialisedRead")
+
+
+@pytest.mark.parametrize("name", ["70_fp8", "81_groupwise"])
+def test_one_schedule_a_day(tools: Toolchain, name: str, rotating_seed: int):
+    """All of them are in the long run, and in the conformance table."""
+    check = globals()[f"test_{name}_passes_its_own_check"]
+    check(tools, SCHEDULES[rotating_seed % len(SCHEDULES)])
