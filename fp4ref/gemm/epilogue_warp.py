@@ -16,6 +16,7 @@ from fp4ref.gemm.parts import Parts
 from fp4ref.gemm.pipeline import Consumer, arrive_on_empty
 from fp4ref.gemm.plan.warps import EPILOGUE_THREADS, WARP_THREADS, NamedBarrierId
 from fp4ref.gemm.shared_storage import SharedStorage, init_barriers
+from fp4ref.gemm.tile_grid import WorkTile
 from fp4ref.gemm.work import WorkIterator
 from fp4ref.hardware import named_barrier, smem
 from fp4ref.hardware.sm import Blocked, Warp, frame
@@ -41,14 +42,19 @@ def epilogue_warp(
     with warp.frame("7 ctx"):
         while work.has_work:
             tile = yield from work.next_prefetch()
-            if not e.fixup.computes_epilogue(e, tile):
-                yield from hand_on_tile(e, tile)
-                continue
-            yield from finish_tile(e, tile)
-            if e.issues_stores:
-                warp.machine.count("tile")
+            yield from finish_work(e, tile)
     if e.issues_stores:
         yield from cleanup.store_tail(warp)
+
+
+def finish_work(e: Epilogue, work: WorkTile) -> Generator[Blocked, None, None]:
+    """Finish a tile, or hand on this CTA's share of one."""
+    if not e.fixup.computes_epilogue(e, work):
+        yield from hand_on_tile(e, work)
+        return
+    yield from finish_tile(e, work)
+    if e.issues_stores:
+        e.warp.machine.count("tile")
 
 
 @frame("7.1")
