@@ -11,7 +11,7 @@ from fp4ref.gemm.pipeline import Producer, arrive_on_full
 from fp4ref.gemm.plan.warps import WARP_THREADS
 from fp4ref.gemm.shared_storage import SharedStorage, init_barriers
 from fp4ref.gemm.tile_grid import WorkTile
-from fp4ref.gemm.work import WorkIterator
+from fp4ref.gemm.tiles.work_iterator import WorkIterator
 from fp4ref.hardware import mbarrier, tma
 from fp4ref.hardware.sm import Blocked, Warp, elect_sync
 
@@ -25,7 +25,7 @@ def epilogue_load_warp(
     """
     yield from init_barriers(warp, storage)
     c = Producer(warp, storage.ring("c"), arrive_on_full(WARP_THREADS))
-    work = WorkIterator(warp, storage, parts)
+    work = WorkIterator(parts.tile_scheduler(warp, storage))
     yield from LoadOrder(warp, storage).wait()
     while work.has_work:
         tile = yield from work.next_prefetch()

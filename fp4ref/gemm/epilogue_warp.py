@@ -17,7 +17,7 @@ from fp4ref.gemm.pipeline import Consumer, arrive_on_empty
 from fp4ref.gemm.plan.warps import EPILOGUE_THREADS, WARP_THREADS, NamedBarrierId
 from fp4ref.gemm.shared_storage import SharedStorage, init_barriers
 from fp4ref.gemm.tile_grid import WorkTile
-from fp4ref.gemm.work import WorkIterator
+from fp4ref.gemm.tiles.work_iterator import WorkIterator
 from fp4ref.hardware import named_barrier, smem
 from fp4ref.hardware.sm import Blocked, Warp, frame
 
@@ -38,7 +38,7 @@ def epilogue_warp(
         parts.output,
         parts.fixup,
     )
-    work = WorkIterator(warp, storage, parts)
+    work = WorkIterator(parts.tile_scheduler(warp, storage))
     with warp.frame("7 ctx"):
         while work.has_work:
             tile = yield from work.next_prefetch()

@@ -18,7 +18,7 @@ from fp4ref.gemm.pipeline import Consumer, Producer, Stage
 from fp4ref.gemm.plan.warps import EPILOGUE_THREADS, WARP_THREADS, NamedBarrierId
 from fp4ref.gemm.shared_storage import SharedStorage, init_barriers
 from fp4ref.gemm.tile_grid import WorkTile
-from fp4ref.gemm.work import WorkIterator
+from fp4ref.gemm.tiles.work_iterator import WorkIterator
 from fp4ref.hardware import named_barrier, smem, tcgen05, tmem
 from fp4ref.hardware.sm import Blocked, Warp, elect_sync, frame
 
@@ -50,7 +50,8 @@ def mma_warp(
         ScaleCopies(warp, storage, taddr),
         parts.multiplier(warp, storage, taddr),
     )
-    work, split_k = WorkIterator(warp, storage, parts), storage.params.split_k
+    work = WorkIterator(parts.tile_scheduler(warp, storage))
+    split_k = storage.params.split_k
     with warp.frame("6 ctx"):
         while work.has_work:
             tile = yield from work.next_prefetch()

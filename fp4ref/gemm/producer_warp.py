@@ -14,7 +14,7 @@ from fp4ref.gemm.parts import Loader, Parts
 from fp4ref.gemm.pipeline import Producer, committed_by_tma
 from fp4ref.gemm.shared_storage import SharedStorage, init_barriers
 from fp4ref.gemm.tile_grid import WorkTile
-from fp4ref.gemm.work import WorkIterator
+from fp4ref.gemm.tiles.work_iterator import WorkIterator
 from fp4ref.hardware import clc
 from fp4ref.hardware.sm import Blocked, Warp, elect_sync
 
@@ -27,7 +27,7 @@ def producer_warp(
     loader.prefetch()
     yield from init_barriers(warp, storage)
     yield from clc.griddepcontrol_wait(warp)
-    work = WorkIterator(warp, storage, parts)
+    work = WorkIterator(parts.tile_scheduler(warp, storage))
     mainloop = Producer(warp, storage.ring("mainloop"), committed_by_tma)
     throttle = parts.throttle(warp, storage)
     split_k, staged = storage.params.split_k, mainloop.ring.stages * loader.k_group

@@ -1,7 +1,7 @@
 // Part 7. epilogue_load_warp: loads C by subtiles of 128 x 32, when beta is not 0.
 #pragma once
 #include "../hardware/tma.cuh"
-#include "work.cuh"
+#include "tiles/work_iterator.cuh"
 
 // Load one subtile of C.
 __device__ __forceinline__ void load_subtile(const SharedStorage& storage, Producer<C_STAGES>& c,

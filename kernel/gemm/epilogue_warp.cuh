@@ -6,7 +6,7 @@
 #include "cleanup.cuh"
 #include "epilogue/collective.cuh"
 #include "epilogue/partial_tile.cuh"
-#include "work.cuh"
+#include "tiles/work_iterator.cuh"
 
 // Finish a tile, or hand on this CTA's share of one.
 __device__ __forceinline__ void finish_work(Epilogue& e, WorkTile work) {

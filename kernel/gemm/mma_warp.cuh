@@ -6,7 +6,7 @@
 #pragma once
 #include "../hardware/tmem.cuh"
 #include "cleanup.cuh"
-#include "work.cuh"
+#include "tiles/work_iterator.cuh"
 
 // The MMA warp's registers.
 struct Mma {

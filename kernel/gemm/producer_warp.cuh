@@ -5,7 +5,7 @@
 // start.
 #pragma once
 #include "cleanup.cuh"
-#include "work.cuh"
+#include "tiles/work_iterator.cuh"
 
 // Fill one stage, the last one of a tile perhaps in part. Frames 5.4.1 to 5.4.9.
 __device__ __forceinline__ void load_k_tile(const Loader& loader,
