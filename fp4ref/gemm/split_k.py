@@ -1,4 +1,4 @@
-"""Part 2. split_k: the k-tiles of an output tile, divided over `splits` work units.
+"""Part 2. split_k: the k-tiles of an output tile, divided over several work units.
 
 CUTLASS's ``PersistentTileSchedulerSm90StreamK`` in its split-K decomposition: where the
 division leaves a rest, the first splits have one k-tile more. With more splits than

@@ -1,4 +1,4 @@
-// Part 2. split_k: the k-tiles of an output tile, divided over SPLITS work units.
+// Part 2. split_k: the k-tiles of an output tile, divided over several work units.
 //
 // Where the division leaves a rest, the first splits have one k-tile more. With more splits
 // than k-tiles the last ones are empty slices, which add nothing.
