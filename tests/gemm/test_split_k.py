@@ -319,3 +319,47 @@ def test_batches_and_splits_share_the_grids_z() -> None:
     q = BlockScaled(np.zeros((2, 1, 32), np.uint8), np.zeros((2, 1, 2), np.uint8))
     with pytest.raises(InputError, match="2 batches of splits=65535"):
         fp4ref.run(q, q, config=GemmConfig.nvfp4(splits=65_535))
+
+
+# -- what D depends on ---------------------------------------------------------------
+
+OTHERS: list[dict[str, Any]] = [
+    {"tile_n": 64, "raster": "n", "d_stages": 1},
+    {"scheduler": "static", "k_group": 2, "stages": 2},
+    {"tile_n": 256, "accumulator_stages": 1, "raster_swizzle": 2},
+    {"cluster_m": 2, "cluster_n": 2, "clc_stages": 1},
+    {"tile_m": 256, "cta_group": 2, "cluster_m": 2, "k_group": 2, "c_stages": 1},
+]
+"""All that may change no bit."""
+
+
+def same_bits(turn: int) -> None:
+    """One pair of operands with specials, one configuration, one schedule."""
+    splits, others = 1 + turn % 3, OTHERS[turn % len(OTHERS)]
+    config = {"splits": splits, "d_format": "nvfp4", "bias": True}
+    wanted = Case(140, 72, 800, config=config).operands(turn)
+    runs = [
+        fp4ref.run(
+            *(wanted.a, wanted.b),
+            bias=wanted.bias,
+            config=GemmConfig.nvfp4(**config | more),
+            sms=sms,
+            schedule=schedule,
+        )
+        for more, sms, schedule in (({}, 1, "eager"), (others, 4 + turn % 3, turn))
+    ]
+    assert runs[0].sfd is not None
+    assert runs[1].sfd is not None
+    assert_bits_equal(runs[0].d, runs[1].d)
+    assert_bits_equal(runs[0].sfd, runs[1].sfd)
+
+
+@pytest.mark.parametrize("turn", range(5))
+def test_d_and_sfd_depend_on_operands_formats_and_splits_alone(turn: int) -> None:
+    same_bits(turn)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("turn", range(5, 20))
+def test_d_and_sfd_depend_on_nothing_else_in_twenty_pairs(turn: int) -> None:
+    same_bits(turn)
