@@ -61,6 +61,7 @@ def _asked(p: Plan) -> Iterator[str]:
     yield _constant("bool", "RASTER_ALONG_M", raster_along_m)
     yield _number("RASTER_SWIZZLE", config.tiles.raster_swizzle)
     yield _constant("bool", "TRANSPOSES", str(p.transposes).lower())
+    yield _number("SPLITS", config.tiles.splits)
     yield _number("MMA_M", config.tile.m)
     yield _constant("bool", "OF_16_BITS", str(p.kind == "f16").lower())
     for name in ("c_stages", "d_stages", "clc_stages", "accumulator_stages"):
@@ -80,7 +81,7 @@ _NUMBERS = (
     *("k_blocks_per_atom", "sfa_blocks", "sfb_blocks"),
     *("mainloop_stages", "k_group", "a_nbytes", "b_nbytes", "sfa_nbytes", "sfb_nbytes"),
     *("k_tile_tx_bytes", "c_subtile_nbytes", "c_row_nbytes", "d_row_nbytes"),
-    *("sfa_columns", "sfb_columns"),
+    *("sfa_columns", "sfb_columns", "sums_nbytes"),
     *("accumulator_stride", "subtiles_to_release"),
 )
 

@@ -7,7 +7,8 @@ difference may be no larger than the datapath's own truncation allows.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Any
 
 import ml_dtypes
@@ -70,7 +71,7 @@ def expected(
         config, "config", GemmConfig, "For example GemmConfig.nvfp4(d_format='bf16')"
     )
     a, b = require_operand(a, "a"), require_operand(b, "b")
-    accumulators = _accumulators(a, b)
+    accumulators = _sum_of_splits(a, b, config.tiles.splits)
     source = None if c is None else _float32_of_c(c, config, accumulators.shape)
     if bias is not None:
         bias = require_float32(bias, "bias")
@@ -114,6 +115,33 @@ def expected(
         vec_size=NVFP4_VEC_SIZE,
     )
     return Expected(codes[..., :n], scales)
+
+
+K_TILE_NBYTES = 128
+"""K of a k-tile in bytes of an operand's row: the span of its swizzle."""
+
+
+def _sum_of_splits(a: Operand, b: Operand, splits: int) -> NDArray[np.float32]:
+    """Return the accumulators of split-K: each split's own, added one after another.
+
+    K is cut at multiples of a k-tile, as evenly as possible and the longer parts
+    first; empty parts add nothing. The order is that of K.
+    """
+    k_tile = K_TILE_NBYTES * 8 // require_pair(a, b).container_bits
+    k_tiles = np.arange(0, a.codes.shape[-1], k_tile)
+    parts = np.array_split(k_tiles, min(splits, len(k_tiles)))
+    ends = [(int(part[0]), int(part[-1]) + k_tile) for part in parts]
+    shares = (_accumulators(_columns(a, *end), _columns(b, *end)) for end in ends)
+    return reduce(add_f32, shares)
+
+
+def _columns(q: Operand, first: int, last: int) -> Operand:
+    """Return columns `first` to `last` - 1 of K, with the scales of their blocks."""
+    codes = q.codes[..., first:last]
+    if not isinstance(q, BlockScaled):
+        return replace(q, codes=codes)
+    blocks = slice(first // q.vec_size, -(-last // q.vec_size))
+    return replace(q, codes=codes, scales=q.scales[..., blocks])
 
 
 def _accumulators(a: Operand, b: Operand) -> NDArray[np.float32]:

@@ -127,12 +127,16 @@ class TileOrder:
         holds: 1, 2, 4 or 8.
     clc_stages
         CLC answers at a time.
+    splits
+        Work units that share the k-tiles of an output tile (split-K). They add their
+        float32 accumulators in the order of K; the last one with k-tiles stores D.
     """
 
     scheduler: Literal["clc", "static"] = "clc"
     raster: Literal["m", "n"] = "m"
     raster_swizzle: int = 1
     clc_stages: int = 2
+    splits: int = 1
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from fp4ref.gemm.pipeline import Producer, arrive_on_full
 from fp4ref.gemm.plan.warps import WARP_THREADS
 from fp4ref.gemm.shared_storage import SharedStorage, init_barriers
 from fp4ref.gemm.tile_grid import WorkTile
-from fp4ref.gemm.work import WorkIterator
+from fp4ref.gemm.tiles.work_iterator import WorkIterator
 from fp4ref.hardware import mbarrier, tma
 from fp4ref.hardware.sm import Blocked, Warp, elect_sync
 
@@ -20,20 +20,22 @@ from fp4ref.hardware.sm import Blocked, Warp, elect_sync
 def epilogue_load_warp(
     warp: Warp, storage: SharedStorage, parts: Parts
 ) -> Generator[Blocked, None, None]:
-    """Fill the C ring for every tile.
+    """Fill the C ring for every tile that this CTA finishes.
 
     It starts after the mainloop's prologue, so that C does not delay the first k-tiles.
     """
     yield from init_barriers(warp, storage)
     c = Producer(warp, storage.ring("c"), arrive_on_full(WARP_THREADS))
-    work = WorkIterator(warp, storage, parts)
+    work = WorkIterator(parts.tile_scheduler(warp, storage))
     yield from LoadOrder(warp, storage).wait()
-    accumulator = 0
+    split_k, accumulator = storage.params.split_k, 0
     while work.has_work:
         tile = yield from work.next_prefetch()
-        for subtile in subtile_order(storage.plan, accumulator):
-            yield from load_subtile(storage, c, tile, subtile)
-        accumulator ^= 1
+        if split_k.is_final_split(tile.split):
+            for subtile in subtile_order(storage.plan, accumulator):
+                yield from load_subtile(storage, c, tile, subtile)
+        if split_k.k_tile_count(tile.split):
+            accumulator ^= 1
     yield from c.tail()
 
 

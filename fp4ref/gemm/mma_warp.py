@@ -19,7 +19,7 @@ from fp4ref.gemm.pipeline import Consumer, Producer, Stage
 from fp4ref.gemm.plan.warps import EPILOGUE_THREADS, WARP_THREADS, NamedBarrierId
 from fp4ref.gemm.shared_storage import SharedStorage, init_barriers
 from fp4ref.gemm.tile_grid import WorkTile
-from fp4ref.gemm.work import WorkIterator
+from fp4ref.gemm.tiles.work_iterator import WorkIterator
 from fp4ref.hardware import named_barrier, smem, tcgen05, tmem
 from fp4ref.hardware.sm import Blocked, Warp, elect_sync, frame
 
@@ -51,12 +51,14 @@ def mma_warp(
         ScaleCopies(warp, storage, taddr),
         parts.multiplier(warp, storage, taddr),
     )
-    work = WorkIterator(warp, storage, parts)
+    work = WorkIterator(parts.tile_scheduler(warp, storage))
+    split_k = storage.params.split_k
     with warp.frame("6 ctx"):
         while work.has_work:
             tile = yield from work.next_prefetch()
-            if storage.cta.leads:
-                yield from multiply_tile(mma, tile, storage.params.k_tiles)
+            k_tiles = split_k.k_tile_count(tile.split)
+            if storage.cta.leads and k_tiles:
+                yield from multiply_tile(mma, tile, k_tiles)
     yield from cleanup.mma_tail(warp, mma.accumulator, taddr, allocator)
 
 
@@ -90,7 +92,7 @@ def commit_accumulator(warp: Warp, stage: Stage) -> None:
 def multiply_tile(
     mma: Mma, work: WorkTile, k_tiles: int
 ) -> Generator[Blocked, None, None]:
-    """Accumulate all k-tiles of one tile. Frames 6.4 to 6.10."""
+    """Accumulate all k-tiles of one work unit. Frames 6.4 to 6.10."""
     warp = mma.warp
     with warp.frame("6.4"):
         mma.mainloop.peek()

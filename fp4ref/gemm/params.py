@@ -13,6 +13,7 @@ from enum import Enum
 from struct import calcsize
 from typing import Any
 
+from fp4ref.gemm.split_k import SplitK
 from fp4ref.gemm.tile_grid import TileGrid
 from fp4ref.hardware.tensor_map import NBYTES, TensorMap
 from fp4ref.numerics import ScaleFormat
@@ -61,6 +62,8 @@ class GemmParams:
         Of A and B, rows of K elements without padding.
     alpha
         As float32, applied to the accumulator.
+    workspace
+        Global address of partial sums and locks; 0 without split-K.
     """
 
     m: int
@@ -82,6 +85,7 @@ class GemmParams:
     a_address: int
     b_address: int
     grid: TileGrid
+    workspace: int = 0
 
     @property
     def k_tiles(self) -> int:
@@ -97,6 +101,11 @@ class GemmParams:
     def d_columns(self) -> int:
         """Columns of C and D in memory: elements that lie side by side."""
         return self.m if self.transposes else self.n
+
+    @property
+    def split_k(self) -> SplitK:
+        """Which k-tiles belong to which split."""
+        return SplitK(self.k_tiles, self.grid.splits)
 
     @property
     def sfd_columns(self) -> int:
@@ -152,5 +161,6 @@ FIELDS: tuple[Field, ...] = (
     ),
     Field("a_address", Kind.ADDRESS, "global address of A: rows of K / 2 bytes"),
     Field("b_address", Kind.ADDRESS, "global address of B: likewise"),
+    Field("workspace", Kind.ADDRESS, "global address of sums and locks, or 0"),
 )
 """Every field in the order of the block, each aligned to its size."""

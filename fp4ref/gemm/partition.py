@@ -38,8 +38,8 @@ def gemm_params(
     shape
         (L, M, N, K) of what the kernel multiplies.
     at
-        Global address by tensor name; SFD and bias may be missing, and C, SFA and SFB
-        where the kernel has none.
+        Global address by tensor name; SFD, bias and the workspace of split-K may be
+        missing, and C, SFA and SFB where the kernel has none.
     """
     batches, m, n, k = shape
     config = plan.config
@@ -75,6 +75,7 @@ def gemm_params(
         a_address=at["A"],
         b_address=at["B"],
         grid=TileGrid.of(m, n, batches, config),
+        workspace=at.get("workspace", 0),
     )
 
 

@@ -12,7 +12,8 @@ from typing import Protocol
 
 from fp4ref.gemm.epilogue.block_scales import BlockScaleFactorRowStore
 from fp4ref.gemm.epilogue.convert import Convert
-from fp4ref.gemm.epilogue.epilogue_state import ElementWise, Output
+from fp4ref.gemm.epilogue.epilogue_state import ElementWise, Fixup, Output
+from fp4ref.gemm.epilogue.fixup import NoFixup, SplitKFixup
 from fp4ref.gemm.epilogue.in_registers import InRegisters
 from fp4ref.gemm.epilogue.in_smem import InSmem
 from fp4ref.gemm.epilogue.stmatrix_writer import StmatrixWriter
@@ -126,6 +127,7 @@ class Parts:
     multiplier: Callable[[Warp, SharedStorage, int], Multiplier]
     fusion: Node
     output: Output
+    fixup: type[Fixup]
     element_wise: type[ElementWise]
 
 
@@ -165,6 +167,7 @@ def parts(plan: Plan) -> Parts:
         multiplier=multiplier,
         fusion=plan.fusion,
         output=output,
+        fixup=SplitKFixup if config.tiles.splits > 1 else NoFixup,
         element_wise=InSmem if plan.in_smem else InRegisters,
     )
 

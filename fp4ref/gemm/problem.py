@@ -25,6 +25,14 @@ from fp4ref.gemm.operand_checks import (
 )
 from fp4ref.gemm.partition import gemm_params, pitch_elements
 from fp4ref.gemm.plan import plan
+from fp4ref.gemm.plan.rules import MOST_UNITS
+from fp4ref.gemm.tile_grid import TileGrid
+from fp4ref.gemm.workspace import (
+    check_workspace,
+    checked_workspace,
+    new_workspace,
+    zero_locks,
+)
 from fp4ref.hardware.machine import Machine
 from fp4ref.layout import sf_nbytes
 from fp4ref.numerics import unpack_e2m1
@@ -76,6 +84,8 @@ class GemmProblem:
     alpha
         Factor of the product, finite in float32; None takes
         ``1 / (global scale of A * global scale of B)``.
+    workspace
+        Bytes for the sums and locks of split-K, the locks zero; None makes them.
 
     Raises
     ------
@@ -92,12 +102,14 @@ class GemmProblem:
         bias: NDArray[np.float32] | None,
         config: GemmConfig,
         alpha: float | None = None,
+        workspace: NDArray[np.uint8] | None = None,
     ) -> None:
         planned = plan(config)
         batches, m, n, k = sizes(a, b, planned)
         config = with_loader(planned, k)
         self.machine, self.config, self.plan = machine, config, plan(config)
         self.shape = (batches, m, n)
+        _check_units(batches, config)
         _, rows, columns = self.stored_shape
         d_pitch = pitch_elements(columns, self.plan.d_type)
         self._d_nbytes = batches * rows * d_pitch * self.plan.d_type.bits // 8
@@ -106,10 +118,13 @@ class GemmProblem:
             self._sfd_nbytes = batches * sf_nbytes(m, -(-n // block.vec_size))
         if config.operands.swap_ab:
             a, b, m, n = b, a, n, m
+        at = self._upload(a, b, c, bias)
+        tiles = TileGrid.of(m, n, batches, config).output_tiles
+        at["workspace"] = self._workspace(workspace, tiles)
         self.params = gemm_params(
             self.plan,
             (batches, m, n, k),
-            self._upload(a, b, c, bias),
+            at,
             a.scale_format,
             alpha_of(a, b, alpha),
         )
@@ -149,13 +164,27 @@ class GemmProblem:
             at["bias"] = gmem.upload("bias", checked)
         return at
 
+    def _workspace(self, given: NDArray[np.uint8] | None, tiles: int) -> int:
+        """Make room for the splits to come together; 0 where there is but one."""
+        gmem = self.machine.gmem
+        if given is None:
+            return new_workspace(gmem, self.plan, tiles)
+        return gmem.upload("workspace", checked_workspace(given, self.plan, tiles))
+
+    def zero_locks(self) -> None:
+        """Make the workspace of split-K ready for another launch."""
+        grid, at = self.params.grid, self.params.workspace
+        if at:
+            zero_locks(self.machine.gmem, self.plan, grid.output_tiles, at)
+
     def launch(self, tiles: Iterable[tuple[int, ...]] | None = None) -> None:
         """Run the kernel; `tiles` restricts it to (m, n) or (m, n, batch) tiles.
 
         Raises
         ------
         InputError
-            A tile is outside the grid, or a part is asked of the static scheduler.
+            A tile is outside the grid, a part is asked of the static scheduler, or
+            the workspace cannot be used.
         HardwareFault
             The kernel did something wrong.
         """
@@ -179,9 +208,11 @@ class GemmProblem:
             As for `launch`.
         """
         config, grid = self.config, self.params.grid
+        check_workspace(self.machine.gmem, self.plan, self.params)
         only = None
         if tiles is not None:
-            only = list(dict.fromkeys(self._ctaid(tile) for tile in tiles))
+            asked = (self._ctaid(tile, i) for tile in tiles for i in range(grid.splits))
+            only = list(dict.fromkeys(asked))
             if config.tiles.scheduler == "static":
                 raise InputError(
                     "some tiles only: the static scheduler walks the whole grid; use "
@@ -192,14 +223,15 @@ class GemmProblem:
         return grid.dims, only
 
     def _persistent_dims(self) -> Dim3:
-        """Extents of as many clusters as run at a time, at most one for each tile."""
+        """Extents of as many clusters as run at a time, at most one for each unit."""
         cluster_m, cluster_n, _ = self.plan.cluster
         major, minor = self.params.grid.clusters
-        tiles = major * minor * self.params.grid.batches
+        units = major * minor * self.params.grid.dims[2]
         most = max(1, len(self.machine.sms) // self.plan.cluster_size)
-        return min(most, tiles) * cluster_m, cluster_n, 1
+        return min(most, units) * cluster_m, cluster_n, 1
 
-    def _ctaid(self, tile: tuple[int, ...]) -> tuple[int, int, int]:
+    def _ctaid(self, tile: tuple[int, ...], split: int) -> tuple[int, int, int]:
+        """Return the first CTA of the cluster that has a split of a tile."""
         grid = self.params.grid
         try:
             at = tuple(index(i) for i in tile)
@@ -212,7 +244,7 @@ class GemmProblem:
                 f"tiles: {tile!r:.60}; give (m, n) or (m, n, batch) inside "
                 f"{grid.tiles_m} x {grid.tiles_n} tiles and {grid.batches} batches"
             )
-        x, y, z = grid.ctaid(m, n, batch)
+        x, y, z = grid.ctaid(m, n, batch, split)
         cluster_m, cluster_n, _ = self.plan.cluster
         return x - x % cluster_m, y - y % cluster_n, z
 
@@ -244,3 +276,13 @@ class GemmProblem:
             sfd = np.where(known, sfd, 0).astype(np.uint8).reshape(batches, -1)
         zero = d.dtype.type(0)
         return GemmOutput(np.where(mask, d, zero), sfd, mask)
+
+
+def _check_units(batches: int, config: GemmConfig) -> None:
+    """Raise `InputError` for more batches and splits than a grid has along z."""
+    splits = config.tiles.splits
+    if batches * splits > MOST_UNITS:
+        raise InputError(
+            f"{batches} batches of splits={splits}: they lie along z, and a grid has "
+            f"at most {MOST_UNITS} there. Launch some batches after the others"
+        )

@@ -14,7 +14,7 @@ from fp4ref.gemm.parts import Loader, Parts
 from fp4ref.gemm.pipeline import Producer, committed_by_tma
 from fp4ref.gemm.shared_storage import SharedStorage, init_barriers
 from fp4ref.gemm.tile_grid import WorkTile
-from fp4ref.gemm.work import WorkIterator
+from fp4ref.gemm.tiles.work_iterator import WorkIterator
 from fp4ref.hardware import clc
 from fp4ref.hardware.sm import Blocked, Warp, elect_sync
 
@@ -27,21 +27,24 @@ def producer_warp(
     loader.prefetch()
     yield from init_barriers(warp, storage)
     yield from clc.griddepcontrol_wait(warp)
-    work = WorkIterator(warp, storage, parts)
+    work = WorkIterator(parts.tile_scheduler(warp, storage))
     mainloop = Producer(warp, storage.ring("mainloop"), committed_by_tma)
     throttle = parts.throttle(warp, storage)
-    k_tiles = storage.params.k_tiles
-    prologue = min(mainloop.ring.stages * loader.k_group, k_tiles)
+    split_k, staged = storage.params.split_k, mainloop.ring.stages * loader.k_group
     load_order = parts.load_order_barrier(warp, storage)
     with warp.frame("5 ctx"):
         while work.has_work:
             yield from throttle.release()
+            split = work.tile.split
+            first, count = split_k.k_idx(split), split_k.k_tile_count(split)
+            prologue = min(staged, count)
             with warp.frame("2.3"):
-                warp.note("k_tile_count", k_tiles=k_tiles, prologue=prologue)
-            yield from load(loader, mainloop, work.tile, 0, prologue)
+                warp.note("k_tile_count", k_tiles=count, prologue=prologue)
+            yield from load(loader, mainloop, work.tile, first, first + prologue)
             load_order.arrive()
             with warp.frame("5.7"):
-                yield from load(loader, mainloop, work.tile, prologue, k_tiles)
+                rest = first + prologue, first + count
+                yield from load(loader, mainloop, work.tile, *rest)
             yield from work.next()
         yield from cleanup.load_tail(warp, mainloop)
 

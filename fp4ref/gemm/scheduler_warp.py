@@ -8,7 +8,7 @@ from fp4ref.gemm.parts import ClcRequest, Parts
 from fp4ref.gemm.pipeline import Consumer, Producer, arrive_on_empty, committed_by_tma
 from fp4ref.gemm.plan.warps import WARP_THREADS
 from fp4ref.gemm.shared_storage import SharedStorage, init_barriers
-from fp4ref.gemm.work import WorkIterator
+from fp4ref.gemm.tiles.work_iterator import WorkIterator
 from fp4ref.hardware.sm import Blocked, Warp, frame
 
 
@@ -49,7 +49,7 @@ def scheduler_warp(
         return
     yield from request_tiles(
         storage,
-        WorkIterator(warp, storage, parts),
+        WorkIterator(parts.tile_scheduler(warp, storage)),
         Consumer(warp, storage.ring("throttle"), arrive_on_empty(WARP_THREADS)),
         Producer(warp, storage.ring("clc"), committed_by_tma),
         parts.clc_request,

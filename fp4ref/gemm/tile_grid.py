@@ -10,12 +10,19 @@ from fp4ref.trace import Dim3
 
 @dataclass(frozen=True, slots=True)
 class WorkTile:
-    """CUTLASS's ``WorkTileInfo``: tile indices, and whether there is work."""
+    """CUTLASS's ``WorkTileInfo``: tile indices, and whether there is work.
+
+    Attributes
+    ----------
+    split
+        Which of the tile's slices of K.
+    """
 
     m: int
     n: int
     l: int  # noqa: E741  the field's name in CUTLASS
     valid: bool = True
+    split: int = 0
 
 
 NO_WORK = WorkTile(0, 0, 0, False)
@@ -23,7 +30,7 @@ NO_WORK = WorkTile(0, 0, 0, False)
 
 @dataclass(frozen=True, slots=True)
 class TileGrid:
-    """Output tiles of the problem, a CTA for each. Frame 2.1.
+    """Output tiles of the problem, a CTA for each of their splits. Frame 2.1.
 
     Attributes
     ----------
@@ -32,6 +39,9 @@ class TileGrid:
         beyond the problem loads for its cluster, and stores nothing.
     raster_swizzle
         Clusters of a band of the other dimension that are done together; 1 for none.
+    splits
+        Work units of a tile. They follow each other along z, so that each starts
+        after the ones before it: it waits for their sums.
     """
 
     tiles_m: int
@@ -40,6 +50,7 @@ class TileGrid:
     raster: str
     cluster: tuple[int, int] = (1, 1)
     raster_swizzle: int = 1
+    splits: int = 1
 
     @classmethod
     def of(cls, m: int, n: int, batches: int, config: GemmConfig) -> TileGrid:
@@ -53,6 +64,7 @@ class TileGrid:
             order.raster,
             (asked.cluster_m, asked.cluster_n),
             order.raster_swizzle,
+            order.splits,
         )
 
     @property
@@ -66,7 +78,8 @@ class TileGrid:
     def dims(self) -> Dim3:
         """Grid extents in CTAs: x runs along the raster dimension."""
         major, minor = self.clusters
-        return major * self.cluster[0], minor * self.cluster[1], self.batches
+        units = self.batches * self.splits
+        return major * self.cluster[0], minor * self.cluster[1], units
 
     @property
     def count(self) -> int:
@@ -84,7 +97,9 @@ class TileGrid:
         valid = major < self.clusters[0] and minor < self.clusters[1]
         major, minor = self.swizzled(major, minor)
         m, n = (major, minor) if self.raster == "m" else (minor, major)
-        return WorkTile(m * cluster_m + in_m, n * cluster_n + in_n, z, valid)
+        batch, split = divmod(z, self.splits)
+        m, n = m * cluster_m + in_m, n * cluster_n + in_n
+        return WorkTile(m, n, batch, valid, split)
 
     def swizzled(self, major: int, minor: int) -> tuple[int, int]:
         """Exchange the places of clusters in bands of `raster_swizzle`.
@@ -101,12 +116,31 @@ class TileGrid:
             major % size + minor // size * size,
         )
 
-    def ctaid(self, m: int, n: int, batch: int = 0) -> Dim3:
-        """CTA index of a tile."""
+    def ctaid(self, m: int, n: int, batch: int = 0, split: int = 0) -> Dim3:
+        """CTA index of a split of a tile."""
         cluster_m, cluster_n = self.cluster
         (m, in_m), (n, in_n) = divmod(m, cluster_m), divmod(n, cluster_n)
         major, minor = self._unswizzled(*((m, n) if self.raster == "m" else (n, m)))
-        return major * cluster_m + in_m, minor * cluster_n + in_n, batch
+        z = batch * self.splits + split
+        return major * cluster_m + in_m, minor * cluster_n + in_n, z
+
+    @property
+    def padded(self) -> tuple[int, int]:
+        """Tiles along M and N, those beyond the problem included."""
+        major, minor = self.clusters
+        m, n = (major, minor) if self.raster == "m" else (minor, major)
+        return m * self.cluster[0], n * self.cluster[1]
+
+    @property
+    def output_tiles(self) -> int:
+        """Tiles in all, those beyond the problem included."""
+        tiles_m, tiles_n = self.padded
+        return tiles_m * tiles_n * self.batches
+
+    def output_tile_index(self, work: WorkTile) -> int:
+        """Number of an output tile, whatever the raster: equal for its splits."""
+        tiles_m, tiles_n = self.padded
+        return work.m + tiles_m * (work.n + tiles_n * work.l)
 
     def _unswizzled(self, major: int, minor: int) -> tuple[int, int]:
         """Return whom `swizzled` puts there."""
@@ -123,7 +157,7 @@ class TileGrid:
         Of its CTA at (`in_m`, `in_n`).
         """
         major, minor = self.clusters
-        if number >= major * minor * self.batches:
+        if number >= major * minor * self.batches * self.splits:
             return NO_WORK
         x = number % major * self.cluster[0] + in_m
         y = number // major % minor * self.cluster[1] + in_n

@@ -2,7 +2,7 @@
 #pragma once
 #include "../hardware/tma.cuh"
 #include "epilogue/subtile_order.cuh"
-#include "work.cuh"
+#include "tiles/work_iterator.cuh"
 
 // Load one subtile of C.
 __device__ __forceinline__ void load_subtile(const SharedStorage& storage, Producer<C_STAGES>& c,
@@ -20,7 +20,7 @@ __device__ __forceinline__ void load_subtile(const SharedStorage& storage, Produ
     arrive_on_full(stage);
 }
 
-// Fill the C ring for every tile.
+// Fill the C ring for every tile that this CTA finishes.
 //
 // It starts after the mainloop's prologue, so that C does not delay the first k-tiles.
 __device__ __forceinline__ void epilogue_load_warp(const SharedStorage& storage) {
@@ -28,13 +28,16 @@ __device__ __forceinline__ void epilogue_load_warp(const SharedStorage& storage)
     Producer<C_STAGES> c = {storage.c()};
     WorkIterator work(storage);
     LoadOrder(storage).wait();
+    const SplitK split_k = storage.params.split_k();
     u32 accumulator = 0;
     while (work.has_work()) {
         const WorkTile tile = work.next_prefetch();
+        if (split_k.is_final_split(tile.split)) {
 #pragma unroll 1
-        for (u32 i = 0; i < SUBTILES; ++i)
-            load_subtile(storage, c, tile, subtile_order(accumulator, i));
-        accumulator ^= 1;
+            for (u32 i = 0; i < SUBTILES; ++i)
+                load_subtile(storage, c, tile, subtile_order(accumulator, i));
+        }
+        if (SPLITS == 1 || split_k.k_tile_count(tile.split) > 0) accumulator ^= 1;
     }
     c.tail();
 }

@@ -6,9 +6,18 @@
 #include "cleanup.cuh"
 #include "epilogue/accumulator_tail.cuh"
 #include "epilogue/collective.cuh"
-#include "work.cuh"
+#include "epilogue/partial_tile.cuh"
+#include "tiles/work_iterator.cuh"
 
-// Finish every tile of this CTA. Frame 7 ctx.
+// Finish a tile, or hand on this CTA's share of one.
+__device__ __forceinline__ void finish_work(Epilogue& e, WorkTile work) {
+    if (Fixup::computes_epilogue(e, work))
+        finish_tile(e, work);
+    else
+        hand_on_tile(e, work);
+}
+
+// Finish every tile of this CTA, or its share of one. Frame 7 ctx.
 __device__ __forceinline__ void epilogue_warp(const SharedStorage& storage) {
     init_barriers(storage);
     named_barrier_sync(TMEM_ALLOCATION_BARRIER, WARP_THREADS + EPILOGUE_THREADS);  // 7.1
@@ -21,7 +30,7 @@ __device__ __forceinline__ void epilogue_warp(const SharedStorage& storage) {
                   lane + lane_index(),
                   warp_index() == EPILOGUE};
     WorkIterator work(storage);
-    while (work.has_work()) finish_tile(e, work.next_prefetch());
+    while (work.has_work()) finish_work(e, work.next_prefetch());
     accumulator_tail(storage);
     if (e.issues_stores) store_tail();
 }

@@ -6,7 +6,7 @@
 #pragma once
 #include "../hardware/tmem.cuh"
 #include "cleanup.cuh"
-#include "work.cuh"
+#include "tiles/work_iterator.cuh"
 
 // The MMA warp's registers.
 struct Mma {
@@ -46,7 +46,7 @@ __device__ __forceinline__ void multiply_k_tile(Mma& mma, WorkTile work, Stage a
     release_stage(elected, stage);
 }
 
-// Accumulate all k-tiles of one tile. Frames 6.4 to 6.10.
+// Accumulate all k-tiles of one work unit. Frames 6.4 to 6.10.
 __device__ __forceinline__ void multiply_tile(Mma& mma, WorkTile work, u32 k_tiles) {
     mma.mainloop.peek();  // 6.4
     const Stage accumulator = mma.accumulator.acquire();  // 6.6.1
@@ -67,10 +67,11 @@ __device__ __forceinline__ void mma_warp(const SharedStorage& storage) {
     Mma mma = {
         {storage.mainloop()}, {storage.accumulator()}, {storage, taddr}, {storage, taddr}};
     WorkIterator work(storage);
-    const u32 k_tiles = storage.params.k_tiles();
+    const SplitK split_k = storage.params.split_k();
     while (work.has_work()) {
         const WorkTile tile = work.next_prefetch();
-        if (storage.cta.leads()) multiply_tile(mma, tile, k_tiles);
+        const u32 k_tiles = split_k.k_tile_count(tile.split);
+        if (storage.cta.leads() && (SPLITS == 1 || k_tiles > 0)) multiply_tile(mma, tile, k_tiles);
     }
     mma_tail(mma.accumulator, taddr, allocator);
 }

@@ -4,6 +4,7 @@
 #pragma once
 #include "../hardware/tensor_map.cuh"
 #include "plan.cuh"
+#include "split_k.cuh"
 #include "tile_grid.cuh"
 
 // Written by fp4ref.cuda_kernel.parameters from FIELDS of fp4ref.gemm.params.
@@ -24,6 +25,7 @@ struct ParameterBlock {
     u32 scale_type;  // of A and B: 0 UE4M3, 1 UE8M0
     u64 a_address;  // global address of A: rows of K / 2 bytes
     u64 b_address;  // global address of B: likewise
+    u64 workspace;  // global address of sums and locks, or 0
 };
 
 static_assert(sizeof(ParameterBlock) == 896);
@@ -46,6 +48,9 @@ struct GemmParams : ParameterBlock {
 
     // Columns of C and D in memory: elements that lie side by side.
     __device__ __forceinline__ u32 d_columns() const { return TRANSPOSES ? m : n; }
+
+    // Which k-tiles belong to which split.
+    __device__ __forceinline__ SplitK split_k() const { return {k_tiles()}; }
 
     // Scales of one row of D.
     __device__ __forceinline__ u32 sfd_columns() const {

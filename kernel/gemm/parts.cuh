@@ -4,6 +4,7 @@
 // the choices of GemmConfig(); those of what is compiled take their place.
 #pragma once
 #include "epilogue/convert.cuh"
+#include "epilogue/fixup.cuh"
 #include "epilogue/in_registers.cuh"
 #include "fusion/acc_fetch.cuh"
 #include "fusion/alpha.cuh"
@@ -27,4 +28,5 @@ using Allocator = Allocator1Sm;
 using Multiplier = OneSm;
 using Fusion = Fma<Constant<0x00000000>, Constant<0x00000000>, Multiply<Alpha, AccFetch>>;
 using Output = Convert<F32>;
+using Fixup = NoFixup;
 using ElementWise = InRegisters;

@@ -16,6 +16,7 @@ constexpr bool IN_CLUSTER = false;
 constexpr bool RASTER_ALONG_M = true;
 constexpr u32 RASTER_SWIZZLE = 1;
 constexpr bool TRANSPOSES = false;
+constexpr u32 SPLITS = 1;
 constexpr u32 MMA_M = 128;
 constexpr bool OF_16_BITS = false;
 constexpr u32 C_STAGES = 2;
@@ -96,6 +97,8 @@ constexpr u32 D_ROW_NBYTES = 128;
 constexpr u32 SFA_COLUMNS = 4;
 // 4 for each 128 of 128 rows and each atom along K.
 constexpr u32 SFB_COLUMNS = 4;
+// splits=1: with more than one, a float32 of each of 128 threads for every column of an accumulator.
+constexpr u32 SUMS_NBYTES = 0;
 // 128 columns, less 128 if they overlap.
 constexpr u32 ACCUMULATOR_STRIDE = 128;
 // 128 columns apart, in pieces of 32.

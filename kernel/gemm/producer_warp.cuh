@@ -5,7 +5,7 @@
 // start.
 #pragma once
 #include "cleanup.cuh"
-#include "work.cuh"
+#include "tiles/work_iterator.cuh"
 
 // Fill one stage, the last one of a tile perhaps in part. Frames 5.4.1 to 5.4.9.
 __device__ __forceinline__ void load_k_tile(const Loader& loader,
@@ -38,15 +38,17 @@ __device__ __forceinline__ void producer_warp(const SharedStorage& storage) {
     WorkIterator work(storage);
     Producer<MAINLOOP_STAGES> mainloop = {storage.mainloop()};
     Throttle throttle(storage);
-    const u32 k_tiles = storage.params.k_tiles();
+    const SplitK split_k = storage.params.split_k();
     const u32 staged = MAINLOOP_STAGES * K_GROUP;
-    const u32 prologue = staged < k_tiles ? staged : k_tiles;  // 2.3
     LoadOrderBarrier load_order(storage);
     while (work.has_work()) {
         throttle.release();
-        load(loader, mainloop, work.tile, 0, prologue);
+        const u32 first = split_k.k_idx(work.tile.split);
+        const u32 count = split_k.k_tile_count(work.tile.split);  // 2.3
+        const u32 prologue = staged < count ? staged : count;
+        load(loader, mainloop, work.tile, first, first + prologue);
         load_order.arrive();
-        load(loader, mainloop, work.tile, prologue, k_tiles);  // 5.7
+        load(loader, mainloop, work.tile, first + prologue, first + count);  // 5.7
         work.next();
     }
     load_tail(mainloop);

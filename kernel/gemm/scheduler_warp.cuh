@@ -1,6 +1,6 @@
 // Part 2. scheduler_warp: asks for tiles by cluster launch control.
 #pragma once
-#include "work.cuh"
+#include "tiles/work_iterator.cuh"
 
 // Ask for one more tile: advance_to_next_work. Frame 1.10.
 __device__ __forceinline__ void request_work(const SharedStorage& storage,

@@ -23,3 +23,36 @@ __device__ __forceinline__ float gmem_ld(const float* address, bool inside) {
 __device__ __forceinline__ void gmem_st(u64 address, u16 data) {
     asm volatile("st.global.b16 [%0], %1;" ::"l"(address), "h"(data) : "memory");
 }
+
+// Sixteen bytes of each thread.
+__device__ __forceinline__ void gmem_ld_each(u64 address, float (&data)[4]) {
+    asm volatile("ld.global.v4.f32 {%0, %1, %2, %3}, [%4];"
+                 : "=f"(data[0]), "=f"(data[1]), "=f"(data[2]), "=f"(data[3])
+                 : "l"(address)
+                 : "memory");
+}
+
+__device__ __forceinline__ void gmem_st(u64 address, const float* data) {
+    asm volatile("st.global.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(address), "f"(data[0]),
+                 "f"(data[1]), "f"(data[2]), "f"(data[3])
+                 : "memory");
+}
+
+// Load the word at `address` until it is `value`. What the releases of this value came after is
+// ordered before what the thread does next.
+__device__ __forceinline__ void gmem_wait_eq(u64 address, u32 value) {
+    u32 now;
+    do {
+        asm volatile("ld.acquire.gpu.global.b32 %0, [%1];"
+                     : "=r"(now)
+                     : "l"(address)
+                     : "memory");
+    } while (now != value);
+}
+
+// Add `value` to the word at `address`. Whoever acquires the sum comes after all that this
+// thread has done and seen.
+__device__ __forceinline__ void gmem_red_release(u64 address, u32 value) {
+    asm volatile("red.release.gpu.global.add.u32 [%0], %1;" ::"l"(address), "r"(value)
+                 : "memory");
+}

@@ -30,6 +30,7 @@ FIELDS: dict[str, tuple[Any, ...]] = {
     "scheduler": ("clc", "static"),
     "raster": ("m", "n"),
     "raster_swizzle": (1, 2),
+    "splits": (1, 2, 3),
     "accumulator_stages": (1, 2),
     "d_format": ("f32", "bf16", "f16", "nvfp4"),
     "c_format": (None, "f32", "bf16"),

@@ -31,11 +31,13 @@ def finish_tile(e: Epilogue, work: WorkTile) -> Generator[Blocked, None, None]:
     with warp.frame("7.2"):
         number = consumed_accumulator(plan, accumulator)
         warp.note("accumulator.stage", index=number)
+    yield from e.fixup.wait(e, work)
     for i, subtile in enumerate(subtile_order(plan, number)):
         acc = yield from load_accumulator(e, number, subtile)  # (32, 32)
         if i == plan.subtiles_to_release - 1:
             with warp.frame("7.10"), accumulator:
                 tcgen05.fence_before_thread_sync(warp)
+        acc = e.fixup.load_add(e, work, subtile, acc)
         acc = e.element_wise.place(e, acc)
         loaded = yield from previsit(e, e.rows(work, subtile), e.columns(work, subtile))
         z = fuse(e, work, subtile, acc, loaded)  # (32, 32)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -14,7 +15,7 @@ from fp4ref.gemm.plan.warps import EPILOGUE_WARPS, WARP_THREADS, WarpRole
 from fp4ref.gemm.shared_storage import SharedStorage
 from fp4ref.gemm.tile_grid import WorkTile
 from fp4ref.hardware import smem
-from fp4ref.hardware.sm import Warp
+from fp4ref.hardware.sm import Blocked, Warp
 from fp4ref.layout import swizzled_offsets
 from fp4ref.trace import Bytes
 
@@ -50,6 +51,35 @@ class RowOutput:
         smem.st(e.warp, address, block)
 
 
+class Fixup(Protocol):
+    """How the splits of a tile come together: CUTLASS's ``fixup``."""
+
+    @staticmethod
+    def computes_epilogue(e: Epilogue, work: WorkTile) -> bool:
+        """Whether this work unit stores the tile."""
+        ...
+
+    @staticmethod
+    def wait(e: Epilogue, work: WorkTile) -> Generator[Blocked, None, None]:
+        """Wait until every split before this one has added its share."""
+        ...
+
+    @staticmethod
+    def load_add(e: Epilogue, work: WorkTile, subtile: int, acc: F32) -> F32:
+        """Return the sum of those shares and this one: (32, 32)."""
+        ...
+
+    @staticmethod
+    def store(e: Epilogue, work: WorkTile, subtile: int, acc: F32) -> None:
+        """Leave the sum so far for the next split."""
+        ...
+
+    @staticmethod
+    def arrive(e: Epilogue, work: WorkTile) -> Generator[Blocked, None, None]:
+        """Let the next split go on."""
+        ...
+
+
 @dataclass(slots=True)
 class Epilogue:
     """One epilogue warp's registers, and what it was chosen to do.
@@ -67,6 +97,7 @@ class Epilogue:
     c: Consumer
     fusion: Node
     output: Output
+    fixup: type[Fixup]
     element_wise: type[ElementWise]
     d_stage: int = 0
 

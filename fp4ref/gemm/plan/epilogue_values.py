@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from fp4ref.gemm.config import SUBTILE_N, GemmConfig
 from fp4ref.gemm.fusion.col_broadcast import ColBroadcast
 from fp4ref.gemm.fusion.linear_combination import linear_combination
 from fp4ref.gemm.fusion.node import Node
 from fp4ref.gemm.fusion.row_broadcast import RowBroadcast
-from fp4ref.gemm.plan.warps import WARP_THREADS
+from fp4ref.gemm.plan.warps import EPILOGUE_THREADS, WARP_THREADS
 from fp4ref.gemm.plan.why import deduced
 from fp4ref.hardware.tensor_map import DataType
 from fp4ref.layout import SwizzleMode
@@ -16,6 +18,10 @@ from fp4ref.tensors.block_format import NVFP4_VEC_SIZE
 
 _BUILDER = "CUTLASS sm100_blockscaled_umma_builder.inl"
 _KERNEL = "CUTLASS sm100_gemm_tma_warpspecialized.hpp"
+_STREAM_K = "CUTLASS tile_scheduler_params.h, get_reduction_workspace_size"
+
+LOCK_NBYTES = 4
+"""An integer for each output tile: CUTLASS's ``BarrierType``."""
 
 
 class EpilogueValues:
@@ -127,6 +133,22 @@ class EpilogueValues:
             bias=self.bias_node,
             activation=config.epilogue.activation,
         )
+
+    @deduced(
+        "splits={c.splits}: with more than one, a float32 of each of "
+        "{p.epilogue_threads} threads for every column of an accumulator",
+        _STREAM_K,
+    )
+    def sums_nbytes(self) -> int:
+        """Partial sums of an output tile in the workspace of split-K."""
+        if self.config.tiles.splits == 1:
+            return 0
+        return self.part_n * EPILOGUE_THREADS * np.float32().nbytes
+
+    def workspace_nbytes(self, output_tiles: int) -> int:
+        """Global memory of split-K: the sums of every output tile, then its lock."""
+        lock = LOCK_NBYTES if self.sums_nbytes else 0
+        return output_tiles * (self.sums_nbytes + lock)
 
     @deduced(f"{{p.lanes}} x {SUBTILE_N} elements of {{c.c_format}}", _BUILDER)
     def c_subtile_nbytes(self) -> int:

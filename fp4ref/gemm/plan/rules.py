@@ -143,7 +143,7 @@ _one_of("swap_ab", False, True)
 _one_of("store", "plain", "transposed", gap="gemm-output")
 _one_of("element_wise", "registers", "smem")
 _one_of("tmem_load", "32x32b", "16x256b")
-for _field in ("c_stages", "d_stages", "accumulator_stages", "clc_stages"):
+for _field in ("c_stages", "d_stages", "accumulator_stages", "clc_stages", "splits"):
     _count(_field)
 for _field in ("norm_constant", "beta"):
     _finite(_field)
@@ -160,6 +160,21 @@ def _sfd_format(p: Plan) -> str | None:
 def _stages(p: Plan) -> str | None:
     stages = p.config.asked("stages")
     return None if stages is None or _is_count(stages) else _no_count("stages", stages)
+
+
+MOST_UNITS = 65_535
+"""Extent of a grid along z: the splits of every batch."""
+
+
+@rule("the grid holds the splits", "CUDA guide: gridDim.z", "splits")
+def _splits(p: Plan) -> str | None:
+    splits = p.config.asked("splits")
+    if splits <= MOST_UNITS:
+        return None
+    return (
+        f"splits={splits}: the splits of a tile lie along z, and a grid has at most "
+        f"{MOST_UNITS} there. Use fewer; splits beyond the k-tiles are empty"
+    )
 
 
 @rule("the norm constant is positive", "CUTLASS sm100_visitor_store", "norm_constant")

@@ -30,5 +30,7 @@ class TileScheduler(Protocol):
 def noted(warp: Warp, what: str, work: WorkTile) -> WorkTile:
     """Tell the trace which tile it is, and return it."""
     facts = {"m": work.m, "n": work.n, "l": work.l, "valid": work.valid}
+    if work.split:
+        facts["split"] = work.split
     warp.note(f"tile_scheduler.{what}", **facts)
     return work

@@ -39,6 +39,7 @@ __device__ __forceinline__ void finish_tile(Epilogue& e, WorkTile work) {
     const Stage accumulator = e.accumulator.wait();  // 7.4
     tcgen05_fence_after_thread_sync();
     const u32 number = consumed_accumulator(accumulator);
+    Fixup::wait(e, work);
 #pragma unroll 1
     for (u32 i = 0; i < SUBTILES; ++i) {
         const u32 subtile = subtile_order(number, i);
@@ -48,6 +49,7 @@ __device__ __forceinline__ void finish_tile(Epilogue& e, WorkTile work) {
             tcgen05_fence_before_thread_sync();
             arrive_on_empty(accumulator);
         }
+        Fixup::load_add(e, work, subtile, z);
         ElementWise::place(e, z);
         Fusion fusion;
         fusion.previsit(e, work, subtile);

@@ -29,7 +29,7 @@ struct ClcTileScheduler {
         // The next try_cancel overwrites the slot through the async proxy.
         smem_fence_proxy_async();
         arrive_on_empty(stage);
-        if (!clc_is_canceled(response)) return {0, 0, 0, false};
+        if (!clc_is_canceled(response)) return {0, 0, 0, 0, false};
         const uint3 ctaid = clc_get_first_ctaid(response);
         const CtaInCluster cta;
         return grid.tile(ctaid.x + cta.m, ctaid.y + cta.n, ctaid.z);

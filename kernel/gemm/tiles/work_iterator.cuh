@@ -1,9 +1,9 @@
-// Part 2. work: a role's way through its tiles.
+// Part 2. work_iterator: a role's way through its work units.
 #pragma once
-#include "parts.cuh"
+#include "../parts.cuh"
 
-// The tile at hand. next() comes after the work on it; next_prefetch() before it, so that the
-// answer about the following tile arrives meanwhile.
+// The work unit at hand: an output tile, or a split of one. next() comes after the work on it;
+// next_prefetch() before it, so that the answer about the following one arrives meanwhile.
 struct WorkIterator {
     TileScheduler scheduler;
     WorkTile tile;
@@ -15,7 +15,7 @@ struct WorkIterator {
 
     __device__ __forceinline__ void next() { tile = scheduler.fetch_next_work(); }
 
-    // Returns the tile to work on.
+    // Returns the one to work on.
     __device__ __forceinline__ WorkTile next_prefetch() {
         const WorkTile now = tile;
         next();
