@@ -22,6 +22,10 @@ LEGAL = [
     GemmConfig.nvfp4(scheduler="static", tile_n=64, scale_buffers=1, bias=True),
     GemmConfig.nvfp4(**PAIR, operand_format="mxfp8_e4m3", b_format="mxfp6_e2m3"),
     GemmConfig.nvfp4(operand_format="bf16", tile_n=256, tile_k=64),
+    GemmConfig.nvfp4(swap_ab=True, element_wise="smem", tile_n=64, splits=2),
+    GemmConfig.nvfp4(tmem_load="16x256b", d_format="bf16", loader="cp_async"),
+    GemmConfig.nvfp4(**PAIR | {"tile_m": 128}, operand_format="f16"),
+    GemmConfig.nvfp4(tile_n=256, accumulator_stages=2),
 ]
 
 
@@ -103,6 +107,12 @@ VALUES: dict[str, tuple[Any, ...]] = {
     "activation": (None, "gelu", "tanh"),
     "c_stages": (1, 40),
     "d_stages": (1, 0, 20),
+    "splits": (1, 2, 0, 70_000),
+    "swap_ab": (False, True, 1),
+    "loader": ("tma", "cp_async", "other"),
+    "store": ("plain", "transposed", "other"),
+    "element_wise": ("registers", "smem", "other"),
+    "tmem_load": ("32x32b", "16x256b", "16x64b"),
 }
 """For each field what is legal by itself, and what is not."""
 ANYTHING = (0, -0.0, 1j, "", b"x", None, True, [], 10**5000, float("inf"))

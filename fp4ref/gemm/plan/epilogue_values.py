@@ -76,7 +76,7 @@ class EpilogueValues:
     @deduced(
         "store is {c.store}, swap_ab is {c.swap_ab}: true if just one of them asks for "
         "it",
-        "D^T = B * A^T",
+        "PTX: tcgen05.mma, D = A * B",
     )
     def transposes(self) -> bool:
         """Whether a tile of D is stored across the rows of its accumulator."""
@@ -107,7 +107,7 @@ class EpilogueValues:
         return WARP_THREADS if self.transposes else self.lanes // self.column_parts
 
     @property
-    def bias_node(self) -> Node | None:
+    def _bias_node(self) -> Node | None:
         """The bias runs along N: along or across the rows of D in memory."""
         if not self.config.epilogue.bias:
             return None
@@ -130,7 +130,7 @@ class EpilogueValues:
         return linear_combination(
             beta=config.epilogue.beta,
             source=config.epilogue.c_format if self.loads_c else None,
-            bias=self.bias_node,
+            bias=self._bias_node,
             activation=config.epilogue.activation,
         )
 

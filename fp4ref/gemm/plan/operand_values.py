@@ -40,7 +40,7 @@ class OperandValues(EpilogueValues):
 
     # -- formats -------------------------------------------------------------------
 
-    @property
+    @deduced("asked: {c.operand_format}; B is {c.b_format}, or as A if None", _KINDS)
     def formats(self) -> tuple[str, str]:
         """Formats of A and B as they are given."""
         asked = self.config.operands

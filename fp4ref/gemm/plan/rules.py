@@ -19,8 +19,6 @@ from fp4ref.gemm.config import GemmConfig
 from fp4ref.gemm.fusion.registry import activations
 from fp4ref.gemm.plan import half_rows
 from fp4ref.gemm.plan.values import Plan
-from fp4ref.hardware.shared_memory import NBYTES as SMEM_NBYTES
-from fp4ref.hardware.tmem import COLUMNS
 from fp4ref.numerics import ScaleFormat
 from fp4ref.numerics.kinds import OPERAND_FORMATS, kind_of
 
@@ -266,101 +264,6 @@ def _portable(p: Plan) -> str | None:
         return None
     m, n, _ = p.cluster
     return f"cluster_m={m}, cluster_n={n}: a cluster has at most {_PORTABLE} CTAs"
-
-
-_TMEM = "PTX: tcgen05.alloc, 512 columns"
-
-
-_ACCUMULATORS = "accumulators fit in TMEM"
-
-
-@rule(_ACCUMULATORS, _TMEM, "accumulator_stages", "tile_n", "tile_m", "cta_group")
-def _accumulators(p: Plan) -> str | None:
-    stages, n = p.config.asked("accumulator_stages"), p.part_n
-    if stages * n <= COLUMNS:
-        return None
-    return (
-        f"accumulator_stages={stages}: accumulators of {n} columns need "
-        f"more than the {COLUMNS} TMEM columns. Use fewer"
-    )
-
-
-_COLUMNS = (
-    "accumulator_stages",
-    "cta_group",
-    *FORMATS,
-    "tile_m",
-    "tile_n",
-    "tile_k",
-    "scale_buffers",
-    "k_group",
-)
-
-
-@rule("accumulators and scales fit in TMEM", _TMEM, *_COLUMNS, _ACCUMULATORS)
-def _columns(p: Plan) -> str | None:
-    if p.tmem.end <= COLUMNS:
-        return None
-    return (
-        f"accumulator_stages={p.config.asked('accumulator_stages')} of "
-        f"tile_n={p.tile_n} columns and scale_buffers={p.scale_buffers} for "
-        f"k_group={p.k_group} need {p.tmem.end} TMEM columns of {COLUMNS}. Use fewer "
-        "accumulator stages"
-    )
-
-
-_TILE = (
-    "tile_m",
-    "tile_n",
-    "tile_k",
-    *FORMATS,
-    "cta_group",
-    "cluster_m",
-    "cluster_n",
-)
-_EPILOGUE = (
-    *("c_stages", "d_stages", "c_format", "d_format", "element_wise", "k_group"),
-    *("accumulator_stages", *_TILE),
-)
-_BUDGET = "CUTLASS sm100_pipeline_carveout.inl"
-
-
-_ROOM = "the epilogue leaves room"
-
-
-@rule(_ROOM, _BUDGET, *_EPILOGUE)
-def _epilogue(p: Plan) -> str | None:
-    if p.most_stages >= 2:
-        return None
-    return (
-        f"c_stages={p.config.asked('c_stages')}, d_stages={p.d_stages}: an epilogue of "
-        f"{p.epilogue_nbytes} bytes leaves room for {max(p.most_stages, 0)} mainloop "
-        "stages, and the ring needs 2. Use fewer C and D stages"
-    )
-
-
-@rule("the mainloop's ring has two stages", _BUDGET, "stages", *_EPILOGUE, _ROOM)
-def _ring(p: Plan) -> str | None:
-    if p.mainloop_stages >= 2:
-        return None
-    asked = p.config.asked("stages")
-    return f"stages={asked}: the ring needs at least 2; {p.most_stages} fit"
-
-
-_EVERY_COUNT = ("stages", "accumulator_stages", "clc_stages", "scheduler", "beta")
-
-
-@rule("shared memory holds it all", _BUDGET, *_EPILOGUE, *_EVERY_COUNT, _ROOM)
-def _smem(p: Plan) -> str | None:
-    if p.smem.end <= SMEM_NBYTES:
-        return None
-    counts = ("c_stages", "d_stages", "accumulator_stages", "clc_stages")
-    others = ", ".join(f"{name}={p.config.asked(name)}" for name in counts)
-    return (
-        f"stages={p.mainloop_stages} of {p.stage_nbytes} bytes and an epilogue of "
-        f"{p.epilogue_nbytes} bytes ({others}) end at {p.smem.end}; a CTA has "
-        f"{SMEM_NBYTES} bytes. At most {p.most_stages} stages fit"
-    )
 
 
 def _wrong_parts(config: GemmConfig) -> Iterator[tuple[Rule, str]]:
