@@ -96,7 +96,10 @@ def _one_of(
         if type(value) in {type(v) for v in legal} and value in legal:
             return None
         known = ", ".join(str(v) for v in legal)
-        return f"{field}={shown(value)}: this kernel takes one of {known}"
+        said = f"{field}={shown(value)}: this kernel takes one of {known}"
+        if _is_count(value) and all(map(_is_count, legal)):
+            said += f"; the nearest is {min(legal, key=lambda v: abs(v - value))}"
+        return said
 
 
 def _count(field: str) -> None:
@@ -203,7 +206,10 @@ def _portable(p: Plan) -> str | None:
     if p.cluster_size <= _PORTABLE:
         return None
     m, n, _ = p.cluster
-    return f"cluster_m={m}, cluster_n={n}: a cluster has at most {_PORTABLE} CTAs"
+    return (
+        f"cluster_m={m}, cluster_n={n}: a cluster has at most {_PORTABLE} CTAs. Use "
+        f"cluster_n={_PORTABLE // m}"
+    )
 
 
 _PARTS = ("cluster_m", "cluster_n", "tile_k", "operand_format")
@@ -233,7 +239,7 @@ def _accumulators(p: Plan) -> str | None:
         return None
     return (
         f"accumulator_stages={stages}: accumulators of tile_n={n} columns need "
-        f"more than the {COLUMNS} TMEM columns. Use fewer"
+        f"more than the {COLUMNS} TMEM columns. Use at most {COLUMNS // n}"
     )
 
 
