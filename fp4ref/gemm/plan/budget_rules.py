@@ -18,9 +18,10 @@ def _accumulators(p: Plan) -> str | None:
     stages, n = p.config.asked("accumulator_stages"), p.part_n
     if stages * n <= COLUMNS:
         return None
+    parts = f" in {p.column_parts} parts" if p.column_parts > 1 else ""
     return (
-        f"accumulator_stages={stages}: accumulators of {n} columns need "
-        f"more than the {COLUMNS} TMEM columns. Use fewer"
+        f"accumulator_stages={stages}: accumulators of tile_n={p.tile_n} columns{parts} "
+        f"need more than the {COLUMNS} TMEM columns. Use at most {COLUMNS // n}"
     )
 
 

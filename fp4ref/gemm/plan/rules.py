@@ -96,7 +96,10 @@ def _one_of(
         if type(value) in {type(v) for v in legal} and value in legal:
             return None
         known = ", ".join(str(v) for v in legal)
-        return f"{field}={shown(value)}: this kernel takes one of {known}"
+        said = f"{field}={shown(value)}: this kernel takes one of {known}"
+        if _is_count(value) and all(map(_is_count, legal)):
+            said += f"; the nearest is {min(legal, key=lambda v: abs(v - value))}"
+        return said
 
 
 def _count(field: str) -> None:
@@ -263,7 +266,10 @@ def _portable(p: Plan) -> str | None:
     if p.cluster_size <= _PORTABLE:
         return None
     m, n, _ = p.cluster
-    return f"cluster_m={m}, cluster_n={n}: a cluster has at most {_PORTABLE} CTAs"
+    return (
+        f"cluster_m={m}, cluster_n={n}: a cluster has at most {_PORTABLE} CTAs. Use "
+        f"cluster_n={_PORTABLE // m}"
+    )
 
 
 def _wrong_parts(config: GemmConfig) -> Iterator[tuple[Rule, str]]:
