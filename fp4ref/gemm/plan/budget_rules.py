@@ -20,8 +20,8 @@ def _accumulators(p: Plan) -> str | None:
         return None
     parts = f" in {p.column_parts} parts" if p.column_parts > 1 else ""
     return (
-        f"accumulator_stages={stages}: accumulators of tile_n={p.tile_n} columns{parts} "
-        f"need more than the {COLUMNS} TMEM columns. Use at most {COLUMNS // n}"
+        f"accumulator_stages={stages}: accumulators of tile_n={p.tile_n} columns"
+        f"{parts} need more than the {COLUMNS} TMEM columns. Use at most {COLUMNS // n}"
     )
 
 
