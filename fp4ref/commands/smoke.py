@@ -61,11 +61,7 @@ def _print(console: Console, outcomes: list[Outcome]) -> None:
     table.add_row(one.name, one.idea)
     table.add_row("", f"{m} x {n} x {k} on {one.sms} SMs; {asked or 'the default'}")
     for each in outcomes:
-        said = (
-            each.why_not or f"{each.bits - (each.wrong or 0):,} of {each.bits:,} bits"
-        )
-        took = "" if each.why_not else f" equal the oracle's, {each.seconds:.1f} s"
-        table.add_row("", f"{each.backend}: {said}{took}")
+        table.add_row("", f"{each.backend}: {each}")
     console.print(table, highlight=False, markup=False)
 
 

@@ -40,6 +40,12 @@ class Outcome:
     seconds: float
     why_not: str = ""
 
+    def __str__(self) -> str:
+        if self.wrong is None:
+            return f"not run, {self.why_not}"
+        right = f"{self.bits - self.wrong:,} of {self.bits:,} bits"
+        return f"{right} equal the oracle's, {self.seconds:.1f} s"
+
     @property
     def passed(self) -> bool:
         """Whether nothing speaks against it."""

@@ -109,7 +109,7 @@ def estimate(config: GemmConfig, m: int, n: int, k: int, batches: int = 1) -> Es
     known, p = figures(), Plan(config)
     if config.operands.swap_ab:
         m, n = n, m
-    group, across = p.cta_group, p.cluster_size // p.cta_group
+    across = config.cluster.cluster_n
     splits = config.tiles.splits
     # Whole clusters: a CTA beyond the problem takes its place all the same.
     rows, columns = 128 * p.cluster[0], config.tile.n * p.cluster[1]
@@ -198,10 +198,10 @@ def _raster(config: GemmConfig, m: int, n: int) -> dict[str, Any]:
     cluster = config.cluster
     rows, columns = 128 * cluster.cluster_m, config.tile.n * cluster.cluster_n
     size = cluster.cluster_m * cluster.cluster_n
-    wave = figures()["sms"][str(size)] // size
+    wave = int(figures()["sms"][str(size)]) // size
     down, across = ceil(m / rows), ceil(n / columns)
 
-    def read(order: tuple[str, int]) -> float:
+    def read(order: tuple[str, int]) -> int:
         raster, swizzle = order
         fast, slow = (down, across) if raster == "m" else (across, down)
         band = min(swizzle, slow)
@@ -226,9 +226,7 @@ def _why(best: Estimate, plain: Estimate, m: int, n: int, k: int) -> Iterator[st
             f"take a tile of {config.tile.n}"
         )
     if config.cluster.cta_group == 2:
-        yield (
-            "cta_group 2: a pair shares B, so each SM loads and reads half of its columns"
-        )
+        yield ("cta_group 2: a pair shares B, so each SM loads and reads half of it")
     if config.cluster.cluster_n > 1:
         yield (
             f"cluster_n {config.cluster.cluster_n}: CTAs of one row share A; a k-tile "
@@ -241,8 +239,8 @@ def _why(best: Estimate, plain: Estimate, m: int, n: int, k: int) -> Iterator[st
         )
     if config.tiles.splits > 1:
         yield (
-            f"splits {config.tiles.splits}: without them the tiles fill few of {places} "
-            f"SMs; each part of K has its own"
+            f"splits {config.tiles.splits}: the tiles alone fill few of {places} SMs, and "
+            "each part of K has its own"
         )
     if {"raster", "raster_swizzle"} & set(asked):
         yield (
