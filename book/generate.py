@@ -41,6 +41,7 @@ def files() -> dict[str, str]:
         "_generated/evidence.md": tables.evidence(),
         "_generated/folders.md": tables.folders(),
         "_generated/fidelity.md": tables.fidelity(),
+        "_generated/family.md": tables.family(),
         "_generated/frames.md": frame_page.page(),
         "_generated/code.md": code_page.page(),
         "_generated/faults.md": fault_page.page(),

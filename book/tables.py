@@ -9,6 +9,7 @@ from wording import plain, row, stacked_table
 
 from fp4ref.evidence.fidelity import RULES, Rule, select, shares
 from fp4ref.gaps import GAPS
+from fp4ref.gemm.ladder import ladder
 
 README = Path(__file__).parents[1] / "README.md"
 
@@ -29,6 +30,15 @@ def fidelity() -> str:
     blocks = [_shares(), "## Rules", _rules(), "## Kernels that a wrong rule breaks"]
     blocks += [_witnesses(), "## Not modelled", _gaps()]
     return "\n\n".join(blocks) + "\n"
+
+
+def family() -> str:
+    """Return the ladder: a row for each named configuration."""
+    lines = [row("step", "idea", "what it asks"), row("---", "---", "---")]
+    for each in ladder():
+        asked = ", ".join(f"{name}={value!r}" for name, value in each.asked.items())
+        lines.append(row(f"`{each.name}`", each.idea, _code(asked) if asked else "-"))
+    return "\n".join(lines) + "\n"
 
 
 def _readme_section(heading: str) -> str:

@@ -15,6 +15,7 @@ from fp4ref.evidence import oracle
 from fp4ref.evidence.comparison import Comparison, compare
 from fp4ref.evidence.protocol import certify, explore
 from fp4ref.execution.runs import Run, run
+from fp4ref.gemm.choose import choose
 from fp4ref.gemm.config import GemmConfig
 from fp4ref.gemm.plan import Plan, plan
 from fp4ref.numerics import ScaleFormat
@@ -34,6 +35,7 @@ __all__ = [
     "ScaleFormat",
     "Trace",
     "certify",
+    "choose",
     "compare",
     "doctor",
     "explore",

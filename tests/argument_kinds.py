@@ -287,14 +287,17 @@ def functions_of_fp4ref() -> Iterator[Public]:
             **dict.fromkeys(("stages", "c_stages", "d_stages"), "whole"),
             **dict.fromkeys(("accumulator_stages", "clc_stages"), "whole"),
             **dict.fromkeys(("cta_group", "cluster_m", "cluster_n"), "whole"),
-            **dict.fromkeys(("k_group", "raster_swizzle"), "whole"),
+            **dict.fromkeys(("k_group", "raster_swizzle", "splits"), "whole"),
             **dict.fromkeys(("norm_constant", "beta"), "number"),
-            **{"operand_format": "choice"},
+            **dict.fromkeys(("operand_format", "b_format", "loader"), "choice"),
+            **dict.fromkeys(("store", "element_wise", "tmem_load"), "choice"),
+            **{"swap_ab": "flag"},
             **dict.fromkeys(("d_format", "sfd_format", "c_format"), "choice"),
             **dict.fromkeys(("activation", "scheduler", "raster"), "choice"),
             **{"bias": "flag", "scale_buffers": "whole"},
         },
-        dict.fromkeys(("stages", "c_format", "activation"), (None,)),
+        dict.fromkeys(("stages", "c_format", "activation"), (None,))
+        | dict.fromkeys(("tile_k", "b_format"), (None,)),
     )
 
 
@@ -328,6 +331,13 @@ def functions_that_multiply() -> Iterator[Public]:
         {"config": fp4ref.GemmConfig()},
         {"config": "config"},
         {"config": (None,)},
+    )
+    sizes = dict.fromkeys(("m", "n", "k", "batches"), "whole")
+    yield Public(
+        fp4ref.choose,
+        dict.fromkeys(sizes, 128) | {"operand_format": "nvfp4"},
+        sizes | {"operand_format": "choice"},
+        {},
     )
     config = fp4ref.GemmConfig.nvfp4(c_format="f32", beta=1.0, bias=True)
     good = {

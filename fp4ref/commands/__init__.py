@@ -19,6 +19,7 @@ from fp4ref.commands.fidelity import fidelity_command
 from fp4ref.commands.frames import frames_command
 from fp4ref.commands.plan import plan_command
 from fp4ref.commands.sass import sass_command
+from fp4ref.commands.smoke import smoke_command
 from fp4ref.commands.walk import walk_command
 from fp4ref.exit_status import Commands
 
@@ -34,6 +35,7 @@ app = typer.Typer(
 
 COMMANDS: dict[str, Callable[..., None]] = {
     "walk": walk_command,
+    "smoke": smoke_command,
     "cutlass": cutlass_command,
     "sass": sass_command,
     "compare": compare_command,
