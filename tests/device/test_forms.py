@@ -62,6 +62,7 @@ def differences(names):
 
 # -- nothing is left out
 
+
 def test_every_entry_of_the_registry_is_asked_or_says_why_not():
     makers = {maker_of(entry) for entry in entries()}
     answers = [*SHAPES, *OWN_PROBE, *NO_ANSWER]
