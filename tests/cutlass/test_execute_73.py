@@ -37,6 +37,7 @@ ORDER = [
 ]
 
 
+@pytest.mark.soak
 def test_73_passes_its_own_check(headers: None):
     found = execute_example("73", *SHAPE_73, trace=False)
     assert found.result.passed, found.result.problems
