@@ -62,12 +62,11 @@ NOTES = [
     "machine names the fault (MbarrierFault). All warps of a leader CTA wait for the "
     "loads of A and B (05_mma_tma_epi_sm100.cu:370), the first warp alone arms that "
     "mbarrier for C (line 426), and nothing between the two keeps the warps together.",
-    "74 passes under the eager schedule only. It stores each reduced accumulator to "
-    "TMEM (sm100_tile_scheduler_stream_k.hpp:943), its epilogue loads it again "
-    "(sm100_epilogue_tma_warpspecialized.hpp:882), and the whole kernel has no "
-    "`tcgen05.wait::st`. By PTX 9.7.16.6.2 a `tcgen05.st` is in order with that wait "
-    "and with nothing else. Where the stores land late, which is under late and under "
-    "each of three seeds, the machine names the fault (ReadWhileInFlight).",
+    '74 needs `ordering="shipped"` for one thing more. It stores each reduced '
+    "accumulator to TMEM (sm100_tile_scheduler_stream_k.hpp:943), the epilogue of the "
+    "same warp loads it again (sm100_epilogue_tma_warpspecialized.hpp:882), and the "
+    "whole kernel has no `tcgen05.wait::st`. By PTX 9.7.16.6.2 a `tcgen05.st` is in "
+    "order with that wait and with nothing else.",
     "73 and 74 are told of 2 SMs, because the kernels that fill their tensors have as "
     "many CTAs as that.",
 ]
@@ -228,8 +227,8 @@ def grouped_and_scaled(package: str) -> Iterator[Entry]:
         "CUTLASS 74 split-K, its own check",
         package,
         "sums of two clusters in a fixed order; fills and checks on the device",
-        "2 shapes, eager (see below)",
-        cutlass("74", [(144, 120, 144), (272, 120, 72)], ("eager",)),
+        f"2 shapes, {len(SCHEDULES)} schedules",
+        cutlass("74", [(144, 120, 144), (272, 120, 72)]),
     )
     yield Entry(
         "CUTLASS 75 block-scaled, the own checks of both kernels",
