@@ -72,7 +72,7 @@ def _rows() -> Iterator[object]:
 
 
 @pytest.mark.xdist_group("fidelity")
-@pytest.mark.parametrize("rule", _rows())
+@pytest.mark.parametrize("rule", list(_rows()))
 def test_the_named_test_fails_when_the_rule_is_wrong(rule, broken):
     found = broken[rule.id]
     if found["skipped"] and not found["passed"]:
