@@ -271,7 +271,7 @@ def ld(
 ) -> Registers:
     """``tcgen05.ld.sync.aligned.SHAPE.xN.b32``. Frame 7.5.
 
-    Returns registers that may be read after `wait_ld`.
+    Returns its registers: a use waits for the value, `wait_ld` for the load.
 
     Raises
     ------
