@@ -48,7 +48,7 @@ SHAPES_72B = [
 
 NOTES = [
     '72b needs `ordering="shipped"`: it copies scales over columns that earlier MMAs '
-    "read, and uses `tcgen05.ld` results without a wait.",
+    "read.",
     "Tutorial 02 with two k-tiles or more can hang by its own text: nothing keeps its "
     "four warps together, so a warp that waits for a phase can be lapped by two. The "
     "eager schedule does that, and the machine names the fault (MbarrierFault). Warps "
@@ -58,18 +58,25 @@ NOTES = [
     "read (UninitialisedRead).",
     "What the order of accesses says of these kernels has "
     "[its own page](shipped_order.md).",
-    "Tutorial 05 can be lapped in the same way with one k-tile: its epilogue uses the "
-    "mbarrier of the loads again, and nothing keeps its warps together before. Under "
-    "the eager schedule the machine names the fault.",
-    "74 stores each reduced accumulator to TMEM and loads it again with no "
-    "`tcgen05.wait::st` in the whole kernel, and PTX orders the two by nothing else. "
-    "Where the stores land late, the machine names the fault (ReadWhileInFlight).",
+    "Tutorial 05 is lapped under the eager schedule with one k-tile too, and the "
+    "machine names the fault (MbarrierFault). All warps of a leader CTA wait for the "
+    "loads of A and B (05_mma_tma_epi_sm100.cu:370), the first warp alone arms that "
+    "mbarrier for C (line 426), and nothing between the two keeps the warps together.",
+    '74 needs `ordering="shipped"` for one thing more. It stores each reduced '
+    "accumulator to TMEM (sm100_tile_scheduler_stream_k.hpp:943), the epilogue of the "
+    "same warp loads it again (sm100_epilogue_tma_warpspecialized.hpp:882), and the "
+    "whole kernel has no `tcgen05.wait::st`. By PTX 9.7.16.6.2 a `tcgen05.st` is in "
+    "order with that wait and with nothing else.",
     "73 and 74 are told of 2 SMs, because the kernels that fill their tensors have as "
     "many CTAs as that.",
 ]
 
 WAITING = [
-    ("CUTLASS 71", "not tried; its kernels are filled and checked on the device too"),
+    (
+        "CUTLASS 71",
+        "not compiled yet; ten kernels in one program, each filled and checked on the "
+        "device as in 73, so that a run takes about ten times as long",
+    ),
 ]
 
 
@@ -213,15 +220,15 @@ def grouped_and_scaled(package: str) -> Iterator[Entry]:
         "CUTLASS 73, its own check",
         package,
         "preferred and other clusters of CTA pairs; fills and checks on the device",
-        f"1 shape, {len(SCHEDULES)} schedules",
-        cutlass("73", [(144, 136, 72)]),
+        f"2 shapes, {len(SCHEDULES)} schedules",
+        cutlass("73", [(144, 136, 72), (288, 120, 40)]),
     )
     yield Entry(
         "CUTLASS 74 split-K, its own check",
         package,
         "sums of two clusters in a fixed order; fills and checks on the device",
-        "1 shape, eager (see below)",
-        cutlass("74", [(144, 120, 144)], ("eager",)),
+        f"2 shapes, {len(SCHEDULES)} schedules",
+        cutlass("74", [(144, 120, 144), (272, 120, 72)]),
     )
     yield Entry(
         "CUTLASS 75 block-scaled, the own checks of both kernels",
@@ -268,6 +275,13 @@ def tutorials(package: str) -> Iterator[Entry]:
         "kind::f16 MMA, TMA loads",
         "2 shapes, late and 2 seeds (see below)",
         cutlass("tutorial-02", [(256, 256, 128), (128, 256, 192)], ("late", 1, 2)),
+    )
+    yield Entry(
+        "CuTe Blackwell tutorial 03, one k-tile, its own check",
+        package,
+        "kind::f16 MMA, TMA loads and commits multicast in clusters of 16 CTAs",
+        f"1 shape of 16 CTAs, {len(SCHEDULES)} schedules",
+        cutlass("tutorial-03", [(512, 1024, 64)]),
     )
     yield Entry(
         "CuTe Blackwell tutorial 03, its own check",
@@ -339,7 +353,7 @@ def render(rows: list[Row]) -> str:
         ]
         lines.append("| " + " | ".join(c.replace("|", "\\|") for c in cells) + " |")
     lines += ["", "Notes:", "", *(f"- {note}" for note in NOTES)]
-    lines += ["", "Waiting for what this machine does not model yet:", ""]
+    lines += ["", "Not run yet:", ""]
     lines += [f"- {kernel}: {needs}" for kernel, needs in WAITING]
     return "\n".join(lines) + "\n"
 

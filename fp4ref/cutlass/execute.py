@@ -7,7 +7,7 @@ accumulator from a wrong one.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -89,6 +89,7 @@ def execute_example(
     k: int,
     *,
     operands: tuple[BlockScaled, BlockScaled] | None = None,
+    contents: Mapping[str, bytes] | None = None,
     schedule: str | int | None = None,
     ordering: Ordering = "shipped",
     sms: int | None = None,
@@ -100,8 +101,10 @@ def execute_example(
     Parameters
     ----------
     operands
-        Put on the device in place of 72b's A, B and their scales. Its own check then
-        fails, because the host computes with what it had.
+        NVFP4 matrices, put on the device in place of A, B and their scales. The
+        example's own check then fails, because the host computes with what it had.
+    contents
+        The same for operands of any format: bytes by name of the allocation.
     schedule, ordering, sms
         As for `fp4ref.run`; without a schedule, the example's own;
         without a number of SMs, 2 or as many as a cluster has CTAs.
@@ -117,9 +120,11 @@ def execute_example(
     schedule = example.schedule if schedule is None else schedule
     sms = max(2, example.cluster) if sms is None else sms
     check_machine(name, sms)
+    if operands is not None:
+        contents = _contents(name, operands) | dict(contents or {})
+    replacements = _replacements(name, contents or {})
     traced = TracedMachine(sms, schedule, ordering, trace)
     ready = prepare_example(name, m, n, k, progress)
-    replacements = _replacements(name, operands)
     result = ready.run(
         traced.machine,
         _launcher(_module(ready.built.ptx), traced.record_anew),
@@ -189,25 +194,29 @@ def _replacer(replacements: dict[int, bytes], m: int, n: int, k: int) -> OnCopy:
     return on_copy
 
 
-def _replacements(
-    name: str, operands: tuple[BlockScaled, BlockScaled] | None
-) -> dict[int, bytes]:
-    """Bytes to put on the device, by the order of the allocation."""
-    if operands is None:
-        return {}
-    order = {held: i for i, held in find_example(name).allocations.items()}
-    if not {"A", "B", "SFA", "SFB"} <= set(order):
-        raise InputError(f"example {name}: its operands cannot be replaced")
+def _contents(name: str, operands: tuple[BlockScaled, BlockScaled]) -> dict[str, bytes]:
+    """Bytes of two matrices and their scales, by name of the allocation."""
     a, b = operands
     for q in operands:
         if q.format != "nvfp4" or q.scale_format is not ScaleFormat.UE4M3:
             raise InputError(f"example {name} takes NVFP4 operands with UE4M3 scales")
     return {
-        order["A"]: a.packed().tobytes(),
-        order["B"]: b.packed().tobytes(),
-        order["SFA"]: a.swizzled_scales().data.tobytes(),
-        order["SFB"]: b.swizzled_scales().data.tobytes(),
+        "A": a.packed().tobytes(),
+        "B": b.packed().tobytes(),
+        "SFA": a.swizzled_scales().data.tobytes(),
+        "SFB": b.swizzled_scales().data.tobytes(),
     }
+
+
+def _replacements(name: str, contents: Mapping[str, bytes]) -> dict[int, bytes]:
+    """Bytes to put on the device, by the order of the allocation."""
+    order = {held: i for i, held in find_example(name).allocations.items()}
+    if unknown := set(contents) - set(order):
+        raise InputError(
+            f"example {name}: its operands cannot be replaced; it has no allocation "
+            f"{', '.join(sorted(unknown))}"
+        )
+    return {order[held]: data for held, data in contents.items()}
 
 
 def _meta(name: str, m: int, n: int, k: int) -> dict[str, Any]:

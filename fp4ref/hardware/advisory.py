@@ -21,6 +21,10 @@ class Advisory(Enum):
     """PTX 9.7.16.6.4.5: the values are right with both orderings, and nothing else is
     ordered by them. CuTe tutorials have no ``tcgen05.wait::ld`` at all."""
 
+    LOAD_AFTER_STORE = "tcgen05.ld after a tcgen05.st of its warp, without wait::st"
+    """CUTLASS's stream-K sums leave an accumulator by ``tcgen05.st``, and the epilogue
+    of the same warp loads it."""
+
     BARRIER_FOR_PROXY_FENCE = (
         "tcgen05.mma reads st.shared behind a barrier, without fence.proxy.async"
     )

@@ -88,6 +88,20 @@ class Inquest:
         ]
 
 
+def _answer_not_expected(inquest: Inquest, s: Shortfall) -> DeadlockRoot | None:
+    """A CLC answer came to a CTA that has not expected its bytes."""
+    answers = [c for c in s.now if c.who == "clc" and c.tx_bytes < 0]
+    if not answers or any(c.tx_bytes > 0 for c in s.now):
+        return None
+    nbytes = -sum(c.tx_bytes for c in answers)
+    what = (
+        f"{nbytes:,} bytes of a CLC answer came, and cta {s.waiter.cta.ctaid}, rank "
+        f"{s.waiter.cta.rank}, has expected none"
+    )
+    remedy = "let every CTA that an answer reaches expect 16 bytes on its own barrier"
+    return _root(inquest, s, what, answers, remedy)
+
+
 def _at_a_peer(inquest: Inquest, s: Shortfall) -> DeadlockRoot | None:
     """Bytes are expected by one CTA and come to the same barrier of another."""
     for cta in s.waiter.cta.cluster.ctas:
@@ -297,7 +311,14 @@ def _first(inquest: Inquest, s: Shortfall) -> DeadlockRoot | None:
 
 
 _CAUSES: tuple[Callable[[Inquest, Shortfall], DeadlockRoot | None], ...] = (
-    *(_at_a_peer, _wrong_bytes, _ended, _count_too_high, _never_given_back),
+    *(
+        _answer_not_expected,
+        _at_a_peer,
+        _wrong_bytes,
+        _ended,
+        _count_too_high,
+        _never_given_back,
+    ),
     *(_only_expected, _wrong_parity, _never_committed, _skipped),
     *(_passed_by, _nobody, _first),
 )

@@ -21,8 +21,9 @@ from fp4ref.errors import (
     NotModelled,
     TmemAllocationFault,
 )
+from fp4ref.hardware.advisory import Advisory
 from fp4ref.hardware.cta_pair import pair_of, participants, with_group
-from fp4ref.hardware.in_flight import AsyncOp
+from fp4ref.hardware.in_flight import AsyncOp, find_conflict
 from fp4ref.hardware.registers import Registers
 from fp4ref.hardware.sm import Blocked, Warp
 from fp4ref.hardware.tensor_memory import CELL_NBYTES as CELL_NBYTES
@@ -270,7 +271,7 @@ def ld(
 ) -> Registers:
     """``tcgen05.ld.sync.aligned.SHAPE.xN.b32``. Frame 7.5.
 
-    Returns registers that may be read after `wait_ld`.
+    Returns its registers: a use waits for the value, `wait_ld` for the load.
 
     Raises
     ------
@@ -291,11 +292,23 @@ def ld(
     )
     access.reads(warp.tmem, *blocks)
     operands = {"taddr": taddr, "shape": shape, "repeat": repeat}
-    registers.op = warp.issue("tcgen05.ld", operands, land, reads=blocks)
+    stores = _stores_of(warp, blocks)
+    if not warp.machine.allows(Advisory.LOAD_AFTER_STORE, used=bool(stores)):
+        stores = ()
+    registers.op = warp.issue("tcgen05.ld", operands, land, reads=blocks, after=stores)
     registers.op.access = access
     warp.tmem_accesses.append(registers.op)
     warp.tmem_loads.append(registers)
     return registers
+
+
+def _stores_of(warp: Warp, blocks: Sequence[Range]) -> tuple[AsyncOp, ...]:
+    """Return what the warp has stored into these blocks, with no ``wait::st`` since."""
+    return tuple(
+        op
+        for op in warp.tmem_accesses
+        if op.operation == "tcgen05.st" and find_conflict(blocks, (), op)
+    )
 
 
 def st(

@@ -150,13 +150,15 @@ def write(every: dict[str, Folded], meta: dict[str, Any], out: Path) -> int:
     return 0
 
 
-def card(facts_of_compiler: dict[str, Any], out: Path, workers: int, only: str) -> int:
+def card(
+    facts_of_compiler: dict[str, Any], out: Path, workers: int, wanted: set[str]
+) -> int:
     """Ask a card about forms that it has; keep what was recorded of the others."""
     missing = facts_of_compiler["lacking"]
     names = [
         form.name
         for form in accepted()
-        if form.name not in missing and only in form.name
+        if form.name not in missing and (not wanted or form.name in wanted)
     ]
     # Slow neighbours, such as atomics, are spread over the chunks.
     size = -(-len(names) // CHUNK)
@@ -213,7 +215,7 @@ def main() -> int:
     parser.add_argument("file", type=Path, nargs="?", default=Path("lacking.json"))
     parser.add_argument("out", type=Path, nargs="?", default=Path("."))
     parser.add_argument("--workers", type=int, default=8)
-    parser.add_argument("--only", default="")
+    parser.add_argument("--only", type=Path, help="a file of names, one a line")
     given = parser.parse_args()
     if given.what == "list":
         return show()
@@ -227,7 +229,8 @@ def main() -> int:
         print({name: len(listed) for name, listed in found.items()})
         return 0
     known = json.loads(given.file.read_text())
-    return card(known, given.out, given.workers, given.only)
+    wanted = set(given.only.read_text().splitlines()) if given.only else set()
+    return card(known, given.out, given.workers, wanted)
 
 
 if __name__ == "__main__":

@@ -21,11 +21,6 @@ def test_both_kernels_pass_their_own_check(tools: Toolchain, shape, schedule):
     assert [launch.cluster for launch in found.result.launches] == [(2, 1, 1)] * 2
 
 
-def test_one_case_a_day(tools: Toolchain, rotating_seed: int):
-    """All of them are in the long run, and in the conformance table."""
-    test_both_kernels_pass_their_own_check(tools, *CASES[rotating_seed % len(CASES)])
-
-
 def test_a_traced_run_has_no_race_and_each_copy_of_a_map_is_acquired(tools: Toolchain):
     found = execute_example("75", 160, 320, 288)
     assert found.result.passed, found.result.problems

@@ -61,7 +61,14 @@ def say(built: Build, stand_in: Path) -> Callable[..., str]:
     return run
 
 
-@pytest.mark.parametrize("schedule", ["eager", "late", 3])
+@pytest.mark.parametrize(
+    "schedule",
+    [
+        "eager",
+        pytest.param("late", marks=pytest.mark.soak),
+        pytest.param(3, marks=pytest.mark.soak),
+    ],
+)
 def test_d_is_where_cute_looks_for_it(say, schedule):
     """In the PTX order, with every access watched: no race, no fault."""
     assert say(schedule) == RIGHT
@@ -108,19 +115,22 @@ def _rows_of_d_rolled(monkeypatch: pytest.MonkeyPatch) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        _wrong(change)
-        for change in (
-            _halves_of_b_swapped,
-            _halves_of_n_swapped,
-            _lanes_of_m64,
-            _odd_cta_leads,
-            _rows_of_d_rolled,
-        )
-    ],
+WRONG = (
+    _halves_of_b_swapped,
+    _halves_of_n_swapped,
+    _lanes_of_m64,
+    _odd_cta_leads,
+    _rows_of_d_rolled,
 )
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("change", [_wrong(change) for change in WRONG])
 def test_a_wrong_rule_is_seen(say, monkeypatch, change):
     change(monkeypatch)
+    assert say() != RIGHT
+
+
+def test_one_wrong_rule_a_day_is_seen(say, monkeypatch, rotating_seed):
+    WRONG[rotating_seed % len(WRONG)](monkeypatch)
     assert say() != RIGHT

@@ -195,7 +195,7 @@ def test_a_reason_can_fail() -> None:
 def test_a_sample_is_as_recorded(form: Form, rotating_seed: int) -> None:
     """Another one each day."""
     rows = sorted(of(form))
-    for removal in random.Random(rotating_seed).sample(rows, 2):
+    for removal in random.Random(rotating_seed).sample(rows, 1):
         found = computed(removal)
         assert found.same(recorded()[removal]), (found, recorded()[removal])
 

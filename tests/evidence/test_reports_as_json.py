@@ -95,6 +95,11 @@ def test_a_deadlock_has_its_root_and_its_graph() -> None:
     assert error.root is not None
     assert set(report["root"]) == set(error.root.__slots__)
     assert len(report["edges"]) == 7
+    unexpected = caught("answer-expected-by-one").fault
+    assert unexpected is not None
+    root = unexpected.to_dict()["root"]
+    assert root["what"].startswith("16 bytes of a CLC answer came")
+    assert root["barrier"] == "mbarrier 0x400"
     without = caught("alloc-blocks-for-ever").fault
     assert without is not None
     assert without.to_dict()["root"] is None

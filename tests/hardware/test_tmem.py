@@ -18,6 +18,7 @@ from fp4ref.errors import (
     UninitialisedRead,
 )
 from fp4ref.hardware import named_barrier, smem, tmem
+from fp4ref.hardware.advisory import Advisory
 
 
 def allocated(columns, *steps):
@@ -378,6 +379,21 @@ def test_st_then_ld_needs_wait_st():
 
     with pytest.raises(ReadWhileInFlight, match=r"tcgen05\.st in flight writes"):
         launch(machine("late"), allocated(32, step))
+
+
+@pytest.mark.parametrize("schedule", ["eager", "late", 1, 2])
+def test_shipped_ordering_lets_a_load_follow_a_store_of_its_warp(schedule):
+    on = machine(schedule, ordering="shipped")
+
+    def step(warp, taddr):
+        tmem.st(warp, taddr, np.arange(32, dtype=np.uint32).reshape(32, 1))
+        registers = tmem.ld(warp, taddr)
+        yield from tmem.wait_ld(warp)
+        np.testing.assert_array_equal(registers.words[:, 0], range(32))
+        yield from tmem.wait_st(warp)
+
+    launch(on, allocated(32, step))
+    assert on.advisories == {Advisory.LOAD_AFTER_STORE.value: 1}
 
 
 def test_st_keeps_the_values_it_was_given():
