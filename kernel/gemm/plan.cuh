@@ -97,7 +97,7 @@ constexpr u32 D_ROW_NBYTES = 128;
 constexpr u32 SFA_COLUMNS = 4;
 // 4 for each 128 of 128 rows and each atom along K.
 constexpr u32 SFB_COLUMNS = 4;
-// splits=1: with more than one, a float32 of each of 128 threads for every column of an accumulator.
+// splits=1: with more, a float32 of each of 128 threads for every TMEM column.
 constexpr u32 SUMS_NBYTES = 0;
 // 128 columns, less 128 if they overlap.
 constexpr u32 ACCUMULATOR_STRIDE = 128;

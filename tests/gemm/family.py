@@ -14,6 +14,7 @@ from narrow_operands import narrow
 from fp4ref import GemmConfig, plan
 from fp4ref.gemm.config import TILE_K
 from fp4ref.gemm.plan.rules import broken
+from fp4ref.numerics.kinds import kind_of
 
 FIELDS: dict[str, tuple[Any, ...]] = {
     "pair": (False, True),
@@ -76,15 +77,42 @@ def pairs_of(choice: Choice) -> set[Pair]:
     return set(itertools.combinations(sorted(choice.items(), key=lambda x: x[0]), 2))
 
 
+def legal_near(choice: Choice, rng: np.random.Generator) -> Choice:
+    """Give B a format that fits A's, and fields their first value until it is legal."""
+    choice = dict(choice)
+    fitting = [
+        each
+        for each in FIELDS["b_format"]
+        if kind_of(choice["operand_format"], each or choice["operand_format"])
+    ]
+    if choice["b_format"] not in fitting:
+        choice["b_format"] = fitting[rng.integers(len(fitting))]
+    for i in rng.permutation(len(FIELDS)):
+        if is_legal(choice):
+            break
+        name = tuple(FIELDS)[i]
+        choice[name] = FIELDS[name][0]
+    return choice
+
+
+def two_fields() -> Iterator[Choice]:
+    """Every two values of two fields, with the first of each other field."""
+    base = {name: values[0] for name, values in FIELDS.items()}
+    for (x, xs), (y, ys) in itertools.combinations(FIELDS.items(), 2):
+        for one, other in itertools.product(xs, ys):
+            yield base | {x: one, y: other}
+
+
 @cache
 def cover() -> tuple[Choice, ...]:
     """Choices that have every legal pair of values, the same in each run."""
     rng = np.random.default_rng(14)
     drawn = [
         {name: values[rng.integers(len(values))] for name, values in FIELDS.items()}
-        for _ in range(6000)
+        for _ in range(600)
     ]
-    legal = [choice for choice in drawn if is_legal(choice)]
+    legal = [legal_near(choice, rng) for choice in drawn]
+    legal += filter(is_legal, two_fields())
     pairs = [pairs_of(choice) for choice in legal]
     missing = set().union(*pairs)
     chosen = []

@@ -135,8 +135,8 @@ class EpilogueValues:
         )
 
     @deduced(
-        "splits={c.splits}: with more than one, a float32 of each of "
-        "{p.epilogue_threads} threads for every column of an accumulator",
+        "splits={c.splits}: with more, a float32 of each of {p.epilogue_threads} "
+        "threads for every TMEM column",
         _STREAM_K,
     )
     def sums_nbytes(self) -> int:
