@@ -2,8 +2,8 @@
 
 The machine does what the kernel expects and counts the use in `Machine.advisories`.
 What the text's order rules leave out counts with ``ordering="shipped"`` only; with
-``ordering="ptx"`` it is a fault. What the text is silent about, and others saw go wrong
-on a card, counts with both. Every advisory has one row in the fidelity table.
+``ordering="ptx"`` it is a fault. What the text does not forbid, and a person should
+look at all the same, counts with both. Every advisory has a row in the fidelity table.
 """
 
 from __future__ import annotations

@@ -50,8 +50,8 @@ class Registers:
         Raises
         ------
         RegistersNotReady
-            With ``ordering="ptx"``: no ``tcgen05.wait::ld`` came between the load and
-            another result for its registers.
+            With ``ordering="ptx"``: neither a use nor ``tcgen05.wait::ld`` came
+            between the load and this.
         """
         if not self._waited and self._machine.ordering == "ptx":
             raise RegistersNotReady(

@@ -3,6 +3,8 @@
 ``python -m probes.forms.record lacking FILE`` asks ptxas, which needs no card,
 what sm_90 lacks. ``... record card FILE OUT`` runs the other forms on a card and writes
 ``OUT/forms.npz``; it runs the executor beside it and writes ``OUT/differences.txt``.
+With ``--only NAMES`` it asks about the forms of that file, one a line, and keeps what
+is recorded of the others.
 ``... record list`` prints what is recorded, and what sm_90 lacks; ``... record relist
 FILE OUT`` writes the recording of the repository with the lists of FILE.
 """

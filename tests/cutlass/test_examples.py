@@ -17,6 +17,7 @@ from fp4ref.cutlass.execute import execute_example
 from fp4ref.cutlass.process import check_symbols
 from fp4ref.errors import InputError, LaunchFault
 from fp4ref.hardware import cp_async, mma_unscaled, smem
+from fp4ref.hardware.advisory import Advisory
 from fp4ref.hardware.machine import Machine
 from fp4ref.hardware.mma_operands import Tile
 from fp4ref.hardware.tensor_map import TensorMap
@@ -233,8 +234,8 @@ CASES = [
     and (name, schedule) != ("tutorial-05", "eager")
 ]
 
-NO_WAIT_LD = "tcgen05.ld completed by the use of its registers only"
-NO_FENCE = "tcgen05.mma reads st.shared behind a barrier, without fence.proxy.async"
+NO_WAIT_LD = Advisory.LOAD_WITHOUT_WAIT.value
+NO_FENCE = Advisory.BARRIER_FOR_PROXY_FENCE.value
 
 
 @pytest.mark.soak

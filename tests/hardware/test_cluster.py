@@ -195,11 +195,15 @@ def test_cluster_barrier_holds_every_warp(schedule):
 
 
 def test_cluster_barrier_does_not_wait_for_exited_warps():
+    passed = []
+
     def waits(warp):
         yield from cluster.wait(warp, cluster.arrive(warp))
+        passed.append(warp.index)
 
     launch(machine(sms=2), waits, lambda w: None, **PAIR)
     launch(machine(sms=2), lambda w: None, waits, **PAIR)
+    assert passed == [0, 0, 1, 1]
 
 
 def test_cluster_barrier_twice_without_wait():

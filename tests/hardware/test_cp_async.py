@@ -97,11 +97,15 @@ def test_the_arrival_does_not_wait_for_another_warp():
         mbarrier.init(warp, MBAR + 8, 1)
         cp_async.mbarrier_arrive_noinc(warp, MBAR + 8, 1)
         yield from mbarrier.try_wait(warp, MBAR + 8, 0)
+        passed.append(warp.index)
 
     def body(warp):
         yield from copied(warp, source, arrivals=32)
+        passed.append(warp.index)
 
+    passed = []
     launch(on, body, other)
+    assert sorted(passed) == [0, 1]
 
 
 def test_every_lane_arrives():

@@ -301,14 +301,18 @@ def test_one_group_for_a_whole_kernel():
 
 
 def test_the_next_kernel_may_use_the_other_group():
+    freed = []
+
     def body(warp, group):
         yield from tmem.alloc(warp, warp.cta.smem_base + 8, 32, group)
         yield from sync(warp)
         tmem.dealloc(warp, 0, 32, group)
+        freed.append(group)
 
     on = machine(sms=2)
     for group in (1, 2, 1):
         launch(on, lambda w, g=group: body(w, g), **PAIR)
+    assert freed == [1, 1, 2, 2, 1, 1]
 
 
 def test_the_peer_of_an_issuer_has_not_exited():

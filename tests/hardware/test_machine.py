@@ -168,8 +168,11 @@ def test_work_in_flight_is_no_deadlock():
         mbarrier.arrive_expect_tx(warp, MBAR, 128)
         tma.load(warp, source, (0, 0), TILE, MBAR)
         yield from mbarrier.try_wait(warp, MBAR, 0)
+        landed.append(smem.ld(warp, TILE, 128))
 
+    landed = []
     launch(on, body)
+    assert len(landed) == 1
 
 
 def test_exit_with_tmem_or_with_work():

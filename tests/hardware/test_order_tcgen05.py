@@ -170,6 +170,28 @@ def test_registers_are_no_completion(ordering, operation, severity):
 
 
 @every
+@pytest.mark.parametrize(
+    ("ordering", "expected"),
+    [
+        ("ptx", {(Failure.LIFETIME, "error")}),
+        ("shipped", {(Failure.LIFETIME, "allowed")}),
+    ],
+)
+def test_a_load_of_what_the_own_warp_has_stored(schedule, ordering, expected):
+    """CUTLASS 74 has it; by the text only tcgen05.wait::st orders the two."""
+
+    def steps(warp):
+        tmem.st(warp, 0, np.zeros((32, 1), np.uint32), "32x32b", 1)
+        tmem.ld(warp, 0, "32x32b", 1)
+        yield from tmem.wait_st(warp)
+        yield from tmem.wait_ld(warp)
+
+    assert (
+        found(with_columns(steps), schedule=schedule, ordering=ordering)[0] == expected
+    )
+
+
+@every
 @both
 @pytest.mark.parametrize("left_out", ["", "before", "after"])
 def test_a_thread_sync_needs_a_tcgen05_fence_at_both_ends(schedule, ordering, left_out):

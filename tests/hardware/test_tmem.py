@@ -369,7 +369,7 @@ def test_the_first_use_lands_a_load(ordering):
         np.testing.assert_array_equal(registers.words[:, 0], range(32))
 
     launch(on, allocated(32, filled, step))
-    assert on.advisories == {"tcgen05.ld completed by the use of its registers only": 1}
+    assert on.advisories == {Advisory.LOAD_WITHOUT_WAIT.value: 1}
 
 
 def test_st_then_ld_needs_wait_st():

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
+
 import numpy as np
 import pytest
 from barrier_text import BAR, init
 from on_lanes import bits32, lanes, machine, run
 
 from fp4ref.errors import ClusterFault, NotModelled, RegistersNotReady
+from fp4ref.hardware.advisory import Advisory
 from fp4ref.hardware.tensor_map import DataType, TensorMap
 from fp4ref.ptx import IssueFault, PtxError, UndefinedRegister
 
@@ -166,27 +169,27 @@ PENDING = f"""{ALLOC}
 """
 
 
+@pytest.mark.parametrize("schedule", ["eager", "late"])
 @pytest.mark.parametrize(
-    "use", ["add.u32 %d, %r2, 1;", "mov.u32 %r2, 8; mov.u32 %d, %r2;",
-            "tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r2}, [%r21]; mov.u32 %d, 8;"]
+    ("use", "by_the_text"),
+    [("add.u32 %d, %r2, 1;", nullcontext()),
+     ("add.u32 %r2, %r2, 1; mov.u32 %d, %r2;", nullcontext()),
+     ("mov.u32 %r2, 8; mov.u32 %d, %r2;", pytest.raises(RegistersNotReady)),
+     ("tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r2}, [%r21]; mov.u32 %d, 8;",
+      pytest.raises(RegistersNotReady))],
+    ids=["read", "read and written", "written", "loaded again"],
 )  # fmt: skip
-def test_a_load_is_pending_until_its_wait(use: str) -> None:
+def test_a_load_is_pending_until_its_wait(
+    use: str, by_the_text: AbstractContextManager[object], schedule: str
+) -> None:
     """Reading the register completes the load; overwriting it is a fault."""
-    end = f"tcgen05.wait::ld.sync.aligned; {FREE}"
-    for schedule in ("eager", "late"):
-        if use.startswith("add"):
-            assert (
-                lanes(f"{PENDING} {use} {end}", "u4", on=machine(schedule)) == 8
-            ).all()
-        else:
-            with pytest.raises(RegistersNotReady):
-                lanes(f"{PENDING} {use} {end}", "u4", on=machine(schedule))
-        on = machine(schedule, "shipped")
-        assert (lanes(f"{PENDING} {use} {end}", "u4", on=on) == 8).all()
-        # Only the load that was used has landed early.
-        assert on.advisories == {
-            "tcgen05.ld completed by the use of its registers only": 1
-        }  # fmt: skip
+    program = f"{PENDING} {use} tcgen05.wait::ld.sync.aligned; {FREE}"
+    with by_the_text:
+        assert (lanes(program, "u4", on=machine(schedule)) == 8).all()
+    on = machine(schedule, "shipped")
+    assert (lanes(program, "u4", on=on) == 8).all()
+    # Only the load that was used has landed early.
+    assert on.advisories == {Advisory.LOAD_WITHOUT_WAIT.value: 1}
 
 
 def test_tcgen05_forms_that_are_not_modelled_are_refused() -> None:

@@ -99,7 +99,8 @@ class Failure(Enum):
     )
     REGISTERS = Words(
         "tcgen05.ld ordered by its registers only",
-        "the use of a register is no completion mechanism [PTX: tcgen05.wait]",
+        "a register dependency of tcgen05.ld implies no other order "
+        "[PTX: 9.7.16.6.4.5]",
         "execute tcgen05.wait::ld before the TMEM is given away",
     )
     INIT = Words(

@@ -167,13 +167,11 @@ def settle(state: WarpState, step: Step) -> None:
         ``tcgen05.wait::ld`` first.
     """
     read = {state.pending[i][0] for i in step.sources if i in state.pending}
-    if read:
-        _deposit(state, read)
-    replaced = {state.pending[i][0] for i in step.targets if i in state.pending}
-    for registers in replaced:
+    written = {state.pending[i][0] for i in step.targets if i in state.pending}
+    for registers in written - read:
         registers.overwrite()
-    if replaced:
-        _deposit(state, replaced)
+    if read or written:
+        _deposit(state, read | written)
 
 
 @instruction("tcgen05.st", form=_ACCESS, operands=(2, 3), writes=0, strict=True)
