@@ -14,7 +14,7 @@ from fp4ref.gemm.config import TILE_K, TILE_M
 from fp4ref.gemm.partition import operand_map, scale_map
 from fp4ref.hardware.data_path import DATA_PATHS
 from fp4ref.hardware.tensor_memory import LANES
-from fp4ref.lessons.pair_programs import MARK_N, N
+from fp4ref.lessons.pair_programs import MARK_N, PLAN, N
 
 STAGE_FILE, LANES_FILE = "pair_stage.svg", "pair_lanes.svg"
 
@@ -33,14 +33,19 @@ class Held(NamedTuple):
 def stage(rank: int) -> list[Held]:
     """Return what lands in the shared memory of a CTA of the pair."""
     half = N // 2
-    scales = scale_map(0, N, TILE_K, 1, 1).box_nbytes
-    a, b = (operand_map(0, N, TILE_K, 1, rows).box_nbytes for rows in (TILE_M, half))
+    a, b = (
+        operand_map(0, N, TILE_K, 1, (TILE_K, rows)).box_nbytes
+        for rows in (TILE_M, half)
+    )
+    sfa, sfb = (
+        scale_map(0, N, TILE_K, 1, PLAN, rows).box_nbytes for rows in (TILE_M, N)
+    )
     own = _range(rank * TILE_M, TILE_M)
     return [
         Held("A", f"rows {own}", a),
         Held("B", f"rows {_range(rank * half, half)}", b),
-        Held("SFA", f"of rows {own} of A", scales),
-        Held("SFB", f"of rows {_range(0, N)} of B", scales),
+        Held("SFA", f"of rows {own} of A", sfa),
+        Held("SFB", f"of rows {_range(0, N)} of B", sfb),
     ]
 
 
