@@ -64,7 +64,7 @@ def _asked(p: Plan) -> Iterator[str]:
     yield _number("SPLITS", config.tiles.splits)
     yield _number("MMA_M", config.tile.m)
     yield _constant("bool", "OF_16_BITS", str(p.kind == "f16").lower())
-    for name in ("c_stages", "d_stages", "clc_stages", "accumulator_stages"):
+    for name in ("c_stages", "d_stages", "clc_stages"):
         yield _number(name.upper(), config.asked(name))
     yield _number("ACCUMULATOR_BARRIERS", p.accumulator_barriers)
     yield _constant("bool", "OVERLAPPED", str(p.overlapped).lower())
@@ -77,7 +77,7 @@ _NUMBERS = (
     *("column_parts", "part_n", "subtile_n", "subtiles"),
     *("subtile_boxes", "subtile_box_rows", "tmem_load_lanes"),
     *("b_rows", "a_parts", "b_parts", "sfb_parts"),
-    *("a_code", "b_code", "sf_vec_size", "sfd_vec_size", "sf_atoms"),
+    *("a_code", "b_code", "sfd_vec_size", "sf_atoms"),
     *("k_blocks_per_atom", "sfa_blocks", "sfb_blocks"),
     *("mainloop_stages", "k_group", "a_nbytes", "b_nbytes", "sfa_nbytes", "sfb_nbytes"),
     *("k_tile_tx_bytes", "c_subtile_nbytes", "c_row_nbytes", "d_row_nbytes"),

@@ -22,7 +22,6 @@ constexpr bool OF_16_BITS = false;
 constexpr u32 C_STAGES = 2;
 constexpr u32 D_STAGES = 2;
 constexpr u32 CLC_STAGES = 2;
-constexpr u32 ACCUMULATOR_STAGES = 2;
 constexpr u32 ACCUMULATOR_BARRIERS = 2;
 constexpr bool OVERLAPPED = false;
 constexpr u32 SCALE_BUFFERS = 2;
@@ -61,8 +60,6 @@ constexpr u32 SFB_PARTS = 1;
 constexpr u32 A_CODE = 1;
 // nvfp4 in kind::mxf4nvf4.
 constexpr u32 B_CODE = 1;
-// nvfp4: elements of K that share a scale.
-constexpr u32 SF_VEC_SIZE = 16;
 // NVFP4: elements of a row of D that share a scale.
 constexpr u32 SFD_VEC_SIZE = 16;
 // 256 elements in atoms of 64.

@@ -58,7 +58,7 @@ def test_every_parameter_is_a_field_by_its_own_name() -> None:
     names = [each.name for each in FIELDS]
     assert len(set(names)) == len(names)
     host_only = {each.name for each in fields_of(GemmParams)} - set(names)
-    assert host_only == {"grid", "scale_format", "tile_k"}
+    assert host_only == {"grid", "scale_format", "tile_k", "transposes"}
     assert {each.name for each in FIELDS if each.take} == {"scale_type"}
     assert all(each.sentence for each in FIELDS)
 
@@ -71,6 +71,8 @@ def test_the_block_is_laid_out_as_the_kernel_expects() -> None:
     rest = ("sfd", "bias", "m", "n", "k", "l", "alpha", "scale_type")
     at = [offsets[name] for name in rest]
     assert at == [768, 776, 784, 788, 792, 796, 800, 804]
+    pointers = ("a_address", "b_address", "workspace")
+    assert [offsets[name] for name in pointers] == [808, 816, 824]
     assert nbytes == PARAMS_NBYTES == 896
 
 
@@ -83,7 +85,9 @@ def test_every_field_is_in_the_block_at_its_offset() -> None:
         assert block[128 * i :][:128] == each.to_bytes()
     assert block[512:640] == bytes(128)  # no C
     assert block[640:768] == params.d.to_bytes()
-    assert block[808:] == bytes(88)
+    at = struct.unpack_from("<QQQ", block, 808)
+    assert at == (params.a_address, params.b_address, 0)  # no workspace
+    assert block[832:] == bytes(64)
 
 
 @pytest.mark.parametrize("kind", Kind)

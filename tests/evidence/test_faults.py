@@ -106,7 +106,7 @@ def faults_of_machine() -> set[type[Fp4refError]]:
 
 def test_a_change_is_one_place_and_moves_no_line() -> None:
     change = Change("kernel/gemm/cleanup.cuh", "accumulator.tail();", "")
-    assert change.line == "kernel/gemm/cleanup.cuh:21"
+    assert change.line == "kernel/gemm/cleanup.cuh:23"
     with pytest.raises(InputError, match="0 times"):
         change.applied("mainloop.tail();")
     with pytest.raises(InputError, match="2 times"):

@@ -133,7 +133,7 @@ def test_e4m3_of_a_pair_has_the_eight_stages_of_cutlass() -> None:
 
 
 def test_without_scales_all_of_tmem_is_for_accumulators() -> None:
-    asked = {"tile_n": 256, "accumulator_stages": 2}
+    asked = {"tile_n": 128, "accumulator_stages": 4}
     assert plan(GemmConfig.nvfp4(operand_format="bf16", **asked)).tmem.end == 512
     with pytest.raises(ConfigError, match="TMEM columns of 512"):
         plan(GemmConfig.nvfp4(operand_format="mxfp8_e4m3", **asked))
