@@ -15,13 +15,12 @@ from fp4ref.errors import HardwareFault
 from fp4ref.evidence.comparison import Difference, compare
 from fp4ref.evidence.faults.change import changed_emulator, changed_kernel
 from fp4ref.evidence.faults.gallery import GEMM, Fault, FormName
+from fp4ref.evidence.faults.operands import operands
 from fp4ref.evidence.faults.place import EXIT, places
 from fp4ref.evidence.faults.small_program import FOLDER, run_program
 from fp4ref.execution.runs import Run, run
 from fp4ref.gemm.config import GemmConfig
 from fp4ref.hardware.order.race import Race
-from fp4ref.numerics import ScaleFormat
-from fp4ref.tensors.block_scaled import BlockScaled
 from fp4ref.trace import Trace
 
 
@@ -89,18 +88,6 @@ class Catch:
         if self.difference:
             found["difference"] = self.difference.to_dict()
         return found
-
-
-def operands(shape: tuple[int, int, int]) -> tuple[BlockScaled, BlockScaled]:
-    """Return A and B whose every element and scale matters."""
-    m, n, k = shape
-    rng = np.random.default_rng(12)
-    pair = []
-    for rows in (m, n):
-        codes = rng.integers(0, 16, (rows, k), np.uint8)
-        scales = rng.integers(0x30, 0x48, (rows, k // 16), np.uint8)
-        pair.append(BlockScaled(codes, scales, scale_format=ScaleFormat.UE4M3))
-    return pair[0], pair[1]
 
 
 def run_twin(each: Fault, backend: FormName, schedule: str | int = "eager") -> Catch:
@@ -185,7 +172,7 @@ def _run_gemm(
             if backend == "emulator"
             else changed_kernel(change, config)
         )
-    a, b = operands(each.shape)
+    a, b = operands(each.shape, config.operands)
     bias = None
     if config.epilogue.bias:
         bias = np.linspace(1, 2, each.shape[1], dtype=np.float32)

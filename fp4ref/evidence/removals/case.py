@@ -16,7 +16,7 @@ import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
-from fp4ref.evidence.faults.catch import operands
+from fp4ref.evidence.faults.operands import operands
 from fp4ref.execution.runs import Run, run
 from fp4ref.gemm.config import GemmConfig
 from fp4ref.hardware.machine_state import Ordering
@@ -41,7 +41,7 @@ class Case:
     def run(self, form: Form, ordering: Ordering = "ptx") -> Run:
         """Run the product under ``eager``, traced, every access watched."""
         m, n, _ = self.shape
-        a, b = operands(self.shape)
+        a, b = operands(self.shape, self.config.operands)
         epilogue = self.config.epilogue
         bias = np.linspace(1, 2, n, dtype=np.float32) if epilogue.bias else None
         return run(
