@@ -117,9 +117,8 @@ ASKED = {id: entry for id, entry in FRAMES.items() if entry.asks}
 
 
 def test_masks_and_conditional_frames_name_their_configuration() -> None:
-    """Overlapped accumulators, frame 8.6, have none yet."""
     cond = set(ids(KINDS[FrameKind.COND]))
-    assert set(ASKED) == {"1.5", *cond} - {"8.6"}
+    assert set(ASKED) == {"1.5", *cond}
 
 
 @pytest.mark.parametrize("id", ASKED)
