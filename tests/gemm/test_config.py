@@ -245,7 +245,7 @@ def test_the_clc_consumers_are_the_warps_that_read_answers() -> None:
         ({"norm_constant": 1e-60}, "norm_constant=1e-60: a positive"),
         ({"norm_constant": "2"}, "norm_constant='2'"),
         ({"beta": 1e300, "c_format": "f32"}, "beta="),
-        ({"beta": 1.0}, "beta=1.0 without C; set c_format"),
+        ({"beta": 1.0}, "beta=1.0 without C. Use beta=0"),
     ],
     ids=str,
 )

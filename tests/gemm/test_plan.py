@@ -104,7 +104,7 @@ ODD: list[Any] = [
 def random_config(rng: random.Random) -> GemmConfig:
     """Some fields of a configuration with anything in them."""
     names = list(FIELDS)
-    chosen = rng.sample(names, rng.randint(1, 5))
+    chosen = rng.sample(names, rng.choice((1, 1, 1, 2, 5)))
     return GemmConfig.nvfp4(**{name: rng.choice(ODD) for name in chosen})
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from fp4ref.gemm.plan.rules import FORMATS, rule
+from fp4ref.gemm.plan.nearest import most_that_holds
+from fp4ref.gemm.plan.rules import FORMATS, K_GROUPS, rule
 from fp4ref.gemm.plan.values import Plan
 from fp4ref.hardware.shared_memory import NBYTES as SMEM_NBYTES
 from fp4ref.hardware.tmem import COLUMNS
@@ -21,7 +22,8 @@ def _accumulators(p: Plan) -> str | None:
     parts = f" in {p.column_parts} parts" if p.column_parts > 1 else ""
     return (
         f"accumulator_stages={stages}: accumulators of tile_n={p.tile_n} columns"
-        f"{parts} need more than the {COLUMNS} TMEM columns. Use at most {COLUMNS // n}"
+        f"{parts} need more than the {COLUMNS} TMEM columns. Use "
+        f"accumulator_stages={COLUMNS // n}"
     )
 
 
@@ -41,11 +43,17 @@ _COLUMNS = (
 def _columns(p: Plan) -> str | None:
     if p.tmem.end <= COLUMNS:
         return None
+    stages = p.config.asked("accumulator_stages")
+    fewer = {
+        "accumulator_stages": range(1, stages),
+        "k_group": _below(K_GROUPS, p.k_group),
+        "scale_buffers": range(1, p.scale_buffers),
+    }
     return (
-        f"accumulator_stages={p.config.asked('accumulator_stages')} of "
+        f"accumulator_stages={stages} of "
         f"tile_n={p.tile_n} columns and scale_buffers={p.scale_buffers} for "
-        f"k_group={p.k_group} need {p.tmem.end} TMEM columns of {COLUMNS}. Use fewer "
-        "accumulator stages"
+        f"k_group={p.k_group} need {p.tmem.end} TMEM columns of {COLUMNS}. "
+        + most_that_holds(p, fewer, lambda less: less.tmem.end <= COLUMNS)
     )
 
 
@@ -68,14 +76,28 @@ _BUDGET = "CUTLASS sm100_pipeline_carveout.inl"
 _ROOM = "the epilogue leaves room"
 
 
+def _has_room(p: Plan) -> bool:
+    return p.most_stages >= 2
+
+
+def _below(values: tuple[int, ...], asked: int) -> list[int]:
+    return [each for each in values if each < asked]
+
+
 @rule(_ROOM, _BUDGET, *_EPILOGUE)
 def _epilogue(p: Plan) -> str | None:
-    if p.most_stages >= 2:
+    if _has_room(p):
         return None
+    fewer = {
+        "d_stages": range(1, p.d_stages),
+        "c_stages": range(1, p.config.asked("c_stages")),
+        "k_group": _below(K_GROUPS, p.k_group),
+    }
     return (
         f"c_stages={p.config.asked('c_stages')}, d_stages={p.d_stages}: an epilogue of "
         f"{p.epilogue_nbytes} bytes leaves room for {max(p.most_stages, 0)} mainloop "
-        "stages, and the ring needs 2. Use fewer C and D stages"
+        f"stages of {p.stage_nbytes} bytes, and the ring needs 2. "
+        + most_that_holds(p, fewer, _has_room)
     )
 
 
@@ -84,7 +106,9 @@ def _ring(p: Plan) -> str | None:
     if p.mainloop_stages >= 2:
         return None
     asked = p.config.asked("stages")
-    return f"stages={asked}: the ring needs at least 2; {p.most_stages} fit"
+    return (
+        f"stages={asked}: the ring needs at least 2; {p.most_stages} fit. Use stages=2"
+    )
 
 
 _EVERY_COUNT = (
@@ -103,8 +127,15 @@ def _smem(p: Plan) -> str | None:
         return None
     counts = ("c_stages", "d_stages", "accumulator_stages", "clc_stages")
     others = ", ".join(f"{name}={p.config.asked(name)}" for name in counts)
+    fewer = {
+        "clc_stages": range(1, p.config.asked("clc_stages")),
+        "stages": range(2, p.mainloop_stages),
+        "d_stages": range(1, p.d_stages),
+        "c_stages": range(1, p.config.asked("c_stages")),
+    }
     return (
         f"stages={p.mainloop_stages} of {p.stage_nbytes} bytes and an epilogue of "
         f"{p.epilogue_nbytes} bytes ({others}) end at {p.smem.end}; a CTA has "
-        f"{SMEM_NBYTES} bytes. At most {p.most_stages} stages fit"
+        f"{SMEM_NBYTES} bytes. At most {p.most_stages} stages fit. "
+        + most_that_holds(p, fewer, lambda less: less.smem.end <= SMEM_NBYTES)
     )

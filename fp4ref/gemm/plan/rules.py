@@ -18,6 +18,7 @@ from fp4ref.errors import ConfigError
 from fp4ref.gemm.config import GemmConfig
 from fp4ref.gemm.fusion.registry import activations
 from fp4ref.gemm.plan import half_rows
+from fp4ref.gemm.plan.nearest import is_count, nearest_float, nearest_of, too_large
 from fp4ref.gemm.plan.values import Plan
 from fp4ref.numerics import ScaleFormat
 from fp4ref.numerics.kinds import OPERAND_FORMATS, kind_of
@@ -66,19 +67,11 @@ def rule(
     return register
 
 
-_MOST = 1 << 62
-"""No count is larger; a longer number cannot even be printed."""
-
-
-def _is_count(value: object) -> bool:
-    """Whether `value` is an integer that arithmetic and messages can bear."""
-    return type(value) is int and abs(value) < _MOST
-
-
 def _no_count(field: str, value: object) -> str:
-    if type(value) is int and value >= _MOST:
+    if too_large(value):
         return f"{field}={shown(value)}: far more than any memory holds"
-    return f"{field}={shown(value)}: an integer of at least 1"
+    said = f"{field}={shown(value)}: an integer of at least 1"
+    return said + ("; the nearest is 1" if is_count(value) else "")
 
 
 def _one_of(
@@ -97,9 +90,7 @@ def _one_of(
             return None
         known = ", ".join(str(v) for v in legal)
         said = f"{field}={shown(value)}: this kernel takes one of {known}"
-        if _is_count(value) and all(map(_is_count, legal)):
-            said += f"; the nearest is {min(legal, key=lambda v: abs(v - value))}"
-        return said
+        return said + nearest_of(value, legal)
 
 
 def _count(field: str) -> None:
@@ -108,7 +99,7 @@ def _count(field: str) -> None:
     @rule(f"{field} is a count", THIS_KERNEL, field)
     def check(p: Plan) -> str | None:
         value = p.config.asked(field)
-        return None if _is_count(value) and value >= 1 else _no_count(field, value)
+        return None if is_count(value) and value >= 1 else _no_count(field, value)
 
 
 def _finite(field: str) -> None:
@@ -119,9 +110,11 @@ def _finite(field: str) -> None:
         value = p.config.asked(field)
         if is_finite_float32(value):
             return None
-        return f"{field}={shown(value)}: {FINITE_FLOAT32}"
+        return f"{field}={shown(value)}: {FINITE_FLOAT32}" + nearest_float(value)
 
 
+K_GROUPS = 1, 2, 4
+"""k-tiles of a stage, ascending."""
 _TILE_GAP = "gemm-tile"
 _one_of("tile_m", 64, 128, 256, gap="gemm-tile")
 _one_of("tile_n", 64, 128, 192, 256, gap="gemm-tile")
@@ -134,7 +127,7 @@ _one_of("scheduler", "clc", "static", gap="gemm-scheduler")
 _one_of("raster", "m", "n", gap="gemm-scheduler")
 _one_of("raster_swizzle", 1, 2, 4, 8)
 _one_of("scale_buffers", 1, 2)
-_one_of("k_group", 1, 2, 4)
+_one_of("k_group", *K_GROUPS)
 _one_of("cta_group", 1, 2)
 _one_of("cluster_m", 1, 2, 4)
 _one_of("cluster_n", 1, 2, 4)
@@ -154,13 +147,14 @@ for _field in ("norm_constant", "beta"):
 def _sfd_format(p: Plan) -> str | None:
     if isinstance(p.config.asked("sfd_format"), ScaleFormat):
         return None
-    return "sfd_format is ScaleFormat.UE4M3 or ScaleFormat.UE8M0"
+    value = p.config.asked("sfd_format")
+    return f"sfd_format={shown(value)}: one of ScaleFormat.UE4M3 or ScaleFormat.UE8M0"
 
 
 @rule("stages is a count, or None", THIS_KERNEL, "stages")
 def _stages(p: Plan) -> str | None:
     stages = p.config.asked("stages")
-    return None if stages is None or _is_count(stages) else _no_count("stages", stages)
+    return None if stages is None or is_count(stages) else _no_count("stages", stages)
 
 
 MOST_UNITS = 65_535
@@ -174,7 +168,8 @@ def _splits(p: Plan) -> str | None:
         return None
     return (
         f"splits={splits}: the splits of a tile lie along z, and a grid has at most "
-        f"{MOST_UNITS} there. Use fewer; splits beyond the k-tiles are empty"
+        f"{MOST_UNITS} there. Use splits={MOST_UNITS}; those beyond the k-tiles are "
+        "empty"
     )
 
 
@@ -183,7 +178,7 @@ def _norm_constant(p: Plan) -> str | None:
     norm = p.config.asked("norm_constant")
     if np.float32(norm) > 0:
         return None
-    return f"norm_constant={norm}: a positive number is needed"
+    return f"norm_constant={norm}: a positive number. Use norm_constant=1.0"
 
 
 @rule("beta needs C", "D = alpha * A * B + beta * C", "beta", "c_format")
@@ -191,7 +186,7 @@ def _beta(p: Plan) -> str | None:
     beta = p.config.asked("beta")
     if beta == 0 or p.config.asked("c_format") is not None:
         return None
-    return f"beta={beta} without C; set c_format, or leave beta at 0"
+    return f"beta={beta} without C. Use beta=0, or c_format='f32'"
 
 
 _KINDS = "PTX: tcgen05.mma kinds and shapes"
@@ -219,7 +214,8 @@ def _tile_k(p: Plan) -> str | None:
         return None
     return (
         f"tile_k={shown(asked)}: this kernel takes one of {p.tile_k}, which are the "
-        f"128 bytes of a row of {p.a_format} in shared memory, or None"
+        f"128 bytes of a row of {p.a_format} in shared memory. Use "
+        f"tile_k={p.tile_k}, or None"
     )
 
 
