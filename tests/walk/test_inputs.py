@@ -130,6 +130,7 @@ PICKLE = b"\x80\x04\x95\x00."
             "x has fields, or an unknown format (3, 0)",
         ),
     ],
+    ids=lambda each: each if isinstance(each, str) else "",
 )
 def test_a_file_of_another_kind(refused, content: bytes, sentence: str) -> None:
     Path("bad.npz").write_bytes(content)
