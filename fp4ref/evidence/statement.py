@@ -37,7 +37,7 @@ class Line:
 def line(place: str) -> Line:
     """Read the statement at ``file:line`` of the emulator or the kernel.
 
-    Of a compound statement (``with``, ``for``, ``if``) the header is shown. The text is
+    Of a compound statement (``with``, ``for``, ``if``, ``match``) the header is shown. The text is
     empty if there is no such file or line.
     """
     name, _, number = place.rpartition(":")
@@ -64,12 +64,18 @@ def _python_statements(path: Path) -> dict[int, str]:
     # A statement comes before those that it contains.
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.stmt):
-            body = getattr(node, "body", None)
-            last = body[0].lineno - 1 if body else node.end_lineno or node.lineno
-            last = max(last, node.lineno)
+            last = max(_last_line(node), node.lineno)
             joined = _joined(lines[node.lineno - 1 : last])
             found |= dict.fromkeys(range(node.lineno, last + 1), joined)
     return found
+
+
+def _last_line(node: ast.stmt) -> int:
+    """Return the last line of a statement, or of the header of a compound one."""
+    if isinstance(node, ast.Match):
+        return node.cases[0].pattern.lineno - 1
+    body: list[ast.stmt] | None = getattr(node, "body", None)
+    return body[0].lineno - 1 if body else node.end_lineno or node.lineno
 
 
 @cache

@@ -155,7 +155,11 @@ def test_statements_of_many_lines_are_joined() -> None:
     joined = 0
     for path in (PACKAGE / "gemm").rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-            simple = isinstance(node, ast.stmt) and not hasattr(node, "body")
+            compound = hasattr(node, "body") or isinstance(node, ast.Match)
+            simple = isinstance(node, ast.stmt) and not compound
+            if isinstance(node, ast.Match):
+                place = f"{path.relative_to(PACKAGE.parent)}:{node.lineno}"
+                assert line(place).text == f"match {ast.unparse(node.subject)}:"
             if not simple or node.lineno == node.end_lineno:
                 continue
             for number in (node.lineno, node.end_lineno):
@@ -170,9 +174,9 @@ def test_statements_of_many_lines_are_joined() -> None:
 @pytest.mark.parametrize(
     ("name", "line_with", "text"),
     [
-        ("mma_warp.cuh", "k_tile > 0 || k_block > 0);", "for (u32 k_block"),
+        ("mma_warp.cuh", "k_tile + i > 0 || k_block > 0);", "for (u32 k_block"),
         ("epilogue_warp.cuh", "smem_ld(storage.tmem_pointer()),", "Epilogue e = {"),
-        ("mma_warp.cuh", "if (k_tile + 1 < k_tiles)", "if (k_tile + 1 < k_tiles) mma."),
+        ("mma_warp.cuh", "if (k_tile + tiles <", "if (k_tile + tiles < k_tiles) mma."),
     ],
 )
 def test_a_cuda_statement_is_found_from_any_of_its_lines(
