@@ -15,6 +15,7 @@ from pathlib import Path
 BOOK = Path(__file__).parent
 sys.path[:0] = [str(BOOK)] if str(BOOK) not in sys.path else []
 
+import clusters  # noqa: E402
 import code_page  # noqa: E402
 import data_flow  # noqa: E402
 import executions  # noqa: E402
@@ -22,12 +23,14 @@ import fault_page  # noqa: E402
 import formats  # noqa: E402
 import frame_page  # noqa: E402
 import glossary  # noqa: E402
+import k_groups  # noqa: E402
 import notebook_pages  # noqa: E402
 import pairs  # noqa: E402
 import pieces  # noqa: E402
 import removals  # noqa: E402
 import rings  # noqa: E402
 import rooms  # noqa: E402
+import split_k  # noqa: E402
 import tables  # noqa: E402
 import walk_page  # noqa: E402
 
@@ -49,6 +52,13 @@ def files() -> dict[str, str]:
         "_generated/executions.svg": executions.picture(),
         "_generated/executions.md": executions.page(),
         "_generated/pairs.md": pairs.page(),
+        "_generated/clusters.md": clusters.page(),
+        "_generated/tile_order.md": clusters.order_page(),
+        **clusters.pictures(),
+        "_generated/k_groups.md": k_groups.page(),
+        f"_generated/{k_groups.FILE}": k_groups.picture(),
+        "_generated/split_k.md": split_k.page(),
+        f"_generated/{split_k.FILE}": split_k.picture(),
         "_generated/formats.md": formats.page(),
         **pairs.pictures(),
         "_generated/pieces.md": pieces.page(),
