@@ -9,7 +9,9 @@ from wording import plain, row, stacked_table
 
 from fp4ref.evidence.fidelity import RULES, Rule, select, shares
 from fp4ref.gaps import GAPS
+from fp4ref.gemm.choose import choose
 from fp4ref.gemm.ladder import ladder
+from fp4ref.lessons.outline import LESSONS
 
 README = Path(__file__).parents[1] / "README.md"
 
@@ -33,12 +35,27 @@ def fidelity() -> str:
 
 
 def family() -> str:
-    """Return the ladder: a row for each named configuration."""
-    lines = [row("step", "idea", "what it asks"), row("---", "---", "---")]
+    """Return the ladder: each named configuration, with the lesson that explains it."""
+    rows = [("step", "idea", "what it asks")]
     for each in ladder():
         asked = ", ".join(f"{name}={value!r}" for name, value in each.asked.items())
-        lines.append(row(f"`{each.name}`", each.idea, _code(asked) if asked else "-"))
-    return "\n".join(lines) + "\n"
+        idea = f"{each.idea} {_taught(each.name)}."
+        rows.append((f"`{each.name}`", idea, _code(asked) if asked else "the default"))
+    return stacked_table(rows) + "\n"
+
+
+def choice(m: int = 16, n: int = 4096, k: int = 4096) -> str:
+    """Return what `fp4ref.choose` says of one product."""
+    call = f">>> print(fp4ref.choose({m}, {n}, {k}))"
+    return f"```text\n{call}\n{choose(m, n, k)}\n```\n"
+
+
+def _taught(step: str) -> str:
+    """Where a step of the ladder is explained."""
+    for lesson in LESSONS.values():
+        if step in lesson.steps:
+            return f"[Notebook {lesson.number}](notebooks/{lesson.name}.ipynb)"
+    return f"[Below](#family-{step})"
 
 
 def _readme_section(heading: str) -> str:

@@ -21,6 +21,8 @@ class Lesson:
         Numbers of the notebooks to read first.
     objectives
         What the reader can do afterwards; completes "after it you can".
+    steps
+        Steps of `fp4ref.gemm.ladder` that it explains.
     """
 
     name: str
@@ -28,6 +30,7 @@ class Lesson:
     minutes: int
     needs: tuple[str, ...]
     objectives: str
+    steps: tuple[str, ...] = ()
 
     @property
     def number(self) -> str:
@@ -51,7 +54,9 @@ class _Outline(Mapping[str, Lesson]):
         text = files("fp4ref").joinpath("lessons", "lessons.toml").read_text("utf-8")
         found = {}
         for entry in tomllib.loads(text)["lesson"]:
-            lesson = Lesson(**(entry | {"needs": tuple(entry["needs"])}))
+            lists = {"needs": tuple(entry["needs"])}
+            lists["steps"] = tuple(entry.get("steps", ()))
+            lesson = Lesson(**(entry | lists))
             found[lesson.name] = lesson
         return found
 

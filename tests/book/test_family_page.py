@@ -1,0 +1,41 @@
+"""The ladder is in the book, each step with the lesson that explains it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import tables
+
+import fp4ref
+from fp4ref.gemm.ladder import ladder
+from fp4ref.lessons.outline import LESSONS
+
+PAGE = (Path(tables.__file__).parent / "family.md").read_text("utf-8")
+
+
+def test_every_step_is_in_the_table_in_order_with_a_link() -> None:
+    table = tables.family()
+    steps = [each.name for each in ladder()]
+    assert re.findall(r"^\* - `([\w-]+)`$", table, re.MULTILINE) == steps
+    links = re.findall(r"\]\((\S+)\)", table)
+    assert len(links) == len(steps)
+    for name, link in zip(steps, links, strict=True):
+        taught = [each for each in LESSONS.values() if name in each.steps]
+        if taught:
+            assert link == f"notebooks/{taught[0].name}.ipynb"
+        else:
+            assert f"({link.removeprefix('#')})=" in PAGE
+
+
+def test_a_lesson_names_only_steps_that_there_are_and_each_once() -> None:
+    named = [step for each in LESSONS.values() for step in each.steps]
+    assert len(named) == len(set(named))
+    assert set(named) < {each.name for each in ladder()}
+
+
+def test_the_choice_that_is_shown_is_made() -> None:
+    shown = tables.choice()
+    made = fp4ref.choose(16, 4096, 4096)
+    assert made.asked["swap_ab"]
+    assert all(reason in shown for reason in made.why)
