@@ -37,8 +37,8 @@ class Line:
 def line(place: str) -> Line:
     """Read the statement at ``file:line`` of the emulator or the kernel.
 
-    Of a compound statement (``with``, ``for``, ``if``, ``match``) the header is shown. The text is
-    empty if there is no such file or line.
+    Of a compound statement (``with``, ``for``, ``match``) the header is shown. The
+    text is empty if there is no such file or line.
     """
     name, _, number = place.rpartition(":")
     path = _PACKAGE_PARENT / name
