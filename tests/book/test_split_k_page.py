@@ -37,8 +37,15 @@ def test_each_split_does_what_is_drawn() -> None:
         stores = names.count("cp.async.bulk.tensor.3d.store")
         final = split_k.then(split) == "epilogue, D"
         assert (names.count("red.add"), stores) == ((0, 4) if final else (1, 0))
-        waits = split_k.waits_for(split) != "does not wait"
-        assert ("ld.global" in names) == waits
+        seen = [lock_after(run, e) for e in mine if e.operands.get("lanes") == 1]
+        words = [split_k.waits_for(split), split_k.then(split)]
+        assert seen == [int(n) for n in re.findall(r"lock\D+(\d+)", str(words))]
+
+
+def lock_after(run: fp4ref.Run, event: fp4ref.trace.Event) -> int:
+    """Value of the one tile's lock, behind its sums, when one thread has used it."""
+    (where,) = event.reads or event.writes
+    return int(run.state(event.step).read(where).view("<u4")[0, 0])
 
 
 def test_the_sum_is_in_the_order_of_k() -> None:
