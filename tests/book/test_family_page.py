@@ -34,6 +34,12 @@ def test_a_lesson_names_only_steps_that_there_are_and_each_once() -> None:
     assert set(named) < {each.name for each in ladder()}
 
 
+def test_the_ladder_is_in_the_order_of_the_lessons() -> None:
+    of = {step: each.number for each in LESSONS.values() for step in each.steps}
+    numbers = [of[each.name] for each in ladder() if each.name in of]
+    assert numbers == sorted(numbers)
+
+
 def test_the_choice_that_is_shown_is_made() -> None:
     shown = tables.choice()
     made = fp4ref.choose(16, 4096, 4096)
