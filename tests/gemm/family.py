@@ -1,10 +1,15 @@
-"""family: a pairwise cover of what a configuration can ask, each with a problem."""
+"""family: a pairwise cover of what a configuration can ask, each with a problem.
+
+The cover is in ``tests/data/family_cover.txt``, since its search takes half a minute;
+``python tests/gemm/family.py`` writes it again.
+"""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -47,8 +52,9 @@ FIELDS: dict[str, tuple[Any, ...]] = {
 }
 """What is varied. `rows` are those of D in a CTA, `clusters_m` CTAs or pairs along M;
 one C stage is enough."""
-SHAPES = ((1, 33, 64), (129, 65, 544), (200, 300, 800), (256, 128, 1056))
+SHAPES = ((1, 33, 64), (129, 65, 544), (200, 264, 288), (140, 128, 1056))
 SCHEDULES = ("eager", "late", "seed")
+COVER = Path(__file__).parents[1] / "data/family_cover.txt"
 
 Choice = dict[str, Any]
 Pair = tuple[tuple[str, Any], tuple[str, Any]]
@@ -103,8 +109,7 @@ def two_fields() -> Iterator[Choice]:
             yield base | {x: one, y: other}
 
 
-@cache
-def cover() -> tuple[Choice, ...]:
+def searched_cover() -> list[Choice]:
     """Choices that have every legal pair of values, the same in each run."""
     rng = np.random.default_rng(14)
     drawn = [
@@ -120,7 +125,25 @@ def cover() -> tuple[Choice, ...]:
         best = max(range(len(legal)), key=lambda i: len(pairs[i] & missing))
         chosen.append(legal[best])
         missing -= pairs[best]
-    return tuple(chosen + legal[: max(0, 150 - len(chosen))])
+    return chosen + legal[: max(0, 150 - len(chosen))]
+
+
+def as_line(choice: Choice) -> str:
+    """Write a choice: for each field the number of its value, counted from 0."""
+    return " ".join(str(FIELDS[name].index(choice[name])) for name in FIELDS)
+
+
+@cache
+def cover() -> tuple[Choice, ...]:
+    """Choices that have every legal pair of values."""
+    lines = COVER.read_text("utf-8").splitlines()
+    return tuple(
+        {
+            name: values[int(number)]
+            for (name, values), number in zip(FIELDS.items(), line.split(), strict=True)
+        }
+        for line in lines
+    )
 
 
 def cases() -> Iterator[Case]:
@@ -162,3 +185,7 @@ def k_of(k: int, config: dict[str, Any]) -> int:
     planned = plan(GemmConfig.nvfp4(**config))
     step = planned.k_multiple
     return -(-k * planned.tile_k // TILE_K // step) * step
+
+
+if __name__ == "__main__":
+    COVER.write_text("\n".join(map(as_line, searched_cover())) + "\n", "utf-8")
