@@ -32,12 +32,13 @@ _MMAS = {
     "f16": "UTCHMMA",
 }
 """What ptxas makes of the MMA, by kind."""
+_COMMIT = "UTCBAR"
 
 
 def mandatory(p: Plan) -> dict[str, int]:
     """Count what a k-tile cannot do without: scale copies, MMAs and a commit."""
     copies = {"UTCCP": p.scale_copies} if p.scale_copies else {}
-    return copies | {_MMAS[p.kind]: p.k_blocks, "UTCBAR": 1}
+    return copies | {_MMAS[p.kind]: p.k_blocks, _COMMIT: 1}
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +49,8 @@ class SassFigures:
     ----------
     instructions
         Of the whole kernel.
+    k_group
+        k-tiles that share a commit.
     loop
         Instructions that the MMA warp executes in one round of its k-tile loop when no
         wait has to spin, in order.
@@ -57,6 +60,7 @@ class SassFigures:
     spill_instructions: int
     instructions: int
     loop: tuple[str, ...]
+    k_group: int = 1
 
     @property
     def loop_counts(self) -> dict[str, int]:
@@ -65,8 +69,8 @@ class SassFigures:
 
     @property
     def k_tiles(self) -> int:
-        """K-tiles in a round: each ends with one commit."""
-        return self.loop_counts["UTCBAR"]
+        """K-tiles in a round: each group of them ends with one commit."""
+        return self.loop_counts[_COMMIT] * self.k_group
 
     @property
     def per_k_tile(self) -> float:
@@ -76,7 +80,7 @@ class SassFigures:
 
 def opcode(instruction: str) -> str:
     """First word of an instruction, without predicate and modifiers."""
-    return re.sub(r"^@!?U?P\d\s+", "", instruction).split()[0].split(".")[0]
+    return re.sub(r"^@!?U?P[\dT]\s+", "", instruction).split()[0].split(".")[0]
 
 
 def disassemble(cubin: bytes) -> str:
@@ -108,20 +112,25 @@ def _nvdisasm() -> str:
     raise CompileError(f"nvdisasm is not installed; run: {INSTALL}")
 
 
-def figures(cubin: bytes, listing: str | None = None) -> SassFigures:
+def figures(
+    cubin: bytes, listing: str | None = None, *, k_group: int = 1
+) -> SassFigures:
     """Return the figures of the kernel in `cubin`.
 
     Parameters
     ----------
     listing
         What `disassemble` made of it, if that is at hand.
+    k_group
+        k-tiles of a stage, as its configuration has them.
     """
     found = Listing(disassemble(cubin) if listing is None else listing)
     return SassFigures(
         _registers(cubin),
         sum(opcode(each) in ("STL", "LDL") for each in found.instructions),
         len(found.instructions),
-        tuple(found.loop_around(*_MMAS.values())),
+        tuple(found.loop_around(k_group, *_MMAS.values())),
+        k_group,
     )
 
 
@@ -167,23 +176,32 @@ class Listing:
         branch = _BRANCH.search(self.instructions[at])
         return self.labels[branch[1]] if branch else None
 
-    def loop_around(self, *wanted: str) -> Iterator[str]:
-        """Instructions of one round of the innermost loop that holds one of `wanted`.
+    def loop_around(self, group: int, *wanted: str) -> Iterator[str]:
+        """Instructions of one round of the innermost loop of `wanted` with a commit.
 
         The round of a warp that never waits: of the branches inside the loop it takes
-        those that skip a wait which a peek has answered, and none that leave it.
+        those that skip a wait which a peek has answered, and none that leave it or skip
+        what is wanted. A loop inside has `group` rounds.
         """
         inside = next(
             i for i, each in enumerate(self.instructions) if opcode(each) in wanted
         )
-        last = next(
-            i
+        first, last = next(
+            (to, i)
             for i in range(inside, len(self.instructions))
             if (to := self._target(i)) is not None and to <= inside
+            if _COMMIT in map(opcode, self.instructions[to:i])
         )
-        first = self._target(last)
-        at = first if first is not None else last
+        rounds = Counter[int]()
+        at = first
         while at <= last:
             yield self.instructions[at]
             to = self._target(at)
-            at = to if to is not None and at < to <= last else at + 1
+            if to is None or not first < to <= last:
+                at += 1
+            elif to <= at:
+                rounds[at] += 1
+                at = at + 1 if rounds[at] % group == 0 else to
+            else:
+                skipped = map(opcode, self.instructions[at:to])
+                at = to if set(wanted).isdisjoint(skipped) else at + 1
