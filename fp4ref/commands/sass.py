@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -12,18 +12,29 @@ from rich.table import Table
 from fp4ref.commands.options import Json
 from fp4ref.commands.printing import print_json
 from fp4ref.cuda_kernel.build import packaged, packaged_configs
-from fp4ref.cuda_kernel.sass import figures, mandatory
+from fp4ref.cuda_kernel.mma_loop import WHY, above, compiled_figures
+from fp4ref.cuda_kernel.sass import SassFigures, figures, mandatory
 from fp4ref.cutlass.examples import assemble_example
+from fp4ref.device.compile import nvrtc_version
+from fp4ref.gemm.ladder import ladder
 from fp4ref.gemm.plan import plan
+
+COLUMNS = ("registers", "spill_instructions", "instructions", "per_k_tile")
 
 
 def sass_command(
     cutlass: Annotated[
         bool, typer.Option(help="Also build and assemble CUTLASS 72b.")
     ] = False,
+    family: Annotated[
+        bool, typer.Option(help="Compile each step of the ladder instead.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Show registers, spills and the MMA warp's loop of the compiled kernel."""
+    if family:
+        _family(as_json)
+        return
     packed = json.loads(packaged("figures.json"))
     rows = {
         f"fp4ref {name}": facts
@@ -31,29 +42,57 @@ def sass_command(
         if isinstance(facts, dict)
     }
     if cutlass:
-        found = figures(assemble_example("72b"))
-        rows["CUTLASS 72b"] = {
-            "registers": found.registers,
-            "spill_instructions": found.spill_instructions,
-            "instructions": found.instructions,
-            "per_k_tile": found.per_k_tile,
-        }
+        rows["CUTLASS 72b"] = _facts(figures(assemble_example("72b")))
     if as_json:
         print_json({"nvrtc": packed["nvrtc"], "kernels": rows})
         return
-    table = Table(box=None)
-    columns = ("registers", "spill instructions", "instructions", "per k-tile")
-    table.add_column("kernel")
-    for column in columns:
-        table.add_column(column, justify="right")
-    for name, facts in rows.items():
-        values = (facts[c.replace(" ", "_").replace("-", "_")] for c in columns)
-        table.add_row(name, *(f"{v:g}" for v in values))
-    Console().print(table)
+    Console().print(_table(rows))
     print(
         f"Compiled by NVRTC {packed['nvrtc']}. Per k-tile: what the MMA warp executes "
         f"in steady state; {_mandatory()}."
     )
+
+
+def _facts(found: SassFigures) -> dict[str, Any]:
+    return {name: getattr(found, name) for name in COLUMNS}
+
+
+def _table(rows: dict[str, dict[str, Any]]) -> Table:
+    table = Table(box=None)
+    table.add_column("kernel")
+    for name in COLUMNS:
+        said = name.replace("_k_tile", " k-tile").replace("_", " ")
+        table.add_column(said, justify="right")
+    for name, facts in rows.items():
+        table.add_row(name, *(f"{facts[column]:g}" for column in COLUMNS))
+    return table
+
+
+def _family(as_json: bool) -> None:
+    """Compile the ladder, and explain what a k-tile costs above its first step."""
+    plain = compiled_figures(ladder()[0].config)
+    found = {each.name: compiled_figures(each.config) for each in ladder()}
+    more = {name: above(each, plain) for name, each in found.items()}
+    rows = {name: _facts(each) for name, each in found.items()}
+    nvrtc = nvrtc_version()
+    if as_json:
+        kernels = {
+            name: facts | {"above_plain": more[name]} for name, facts in rows.items()
+        }
+        print_json({"nvrtc": nvrtc, "kernels": kernels, "why": dict(WHY)})
+        return
+    console = Console()
+    console.print(_table(rows))
+    console.print("\nFor a k-tile, above the plain kernel:", highlight=False)
+    table = Table(box=None, show_header=False)
+    for name, counts in more.items():
+        if counts:
+            said = ", ".join(f"{count:g} {which}" for which, count in counts.items())
+            table.add_row(name, said)
+    for which in dict.fromkeys(which for counts in more.values() for which in counts):
+        table.add_row(which, WHY.get(which, ""))
+    console.print(table, highlight=False)
+    print(f"Compiled by NVRTC {nvrtc}. A group of k-tiles has one commit.")
 
 
 def _mandatory() -> str:

@@ -129,7 +129,7 @@ def figures(
         _registers(cubin),
         sum(opcode(each) in ("STL", "LDL") for each in found.instructions),
         len(found.instructions),
-        tuple(found.loop_around(k_group, *_MMAS.values())),
+        tuple(found.loop_around(*_MMAS.values(), group=k_group)),
         k_group,
     )
 
@@ -176,7 +176,7 @@ class Listing:
         branch = _BRANCH.search(self.instructions[at])
         return self.labels[branch[1]] if branch else None
 
-    def loop_around(self, group: int, *wanted: str) -> Iterator[str]:
+    def loop_around(self, *wanted: str, group: int = 1) -> Iterator[str]:
         """Instructions of one round of the innermost loop of `wanted` with a commit.
 
         The round of a warp that never waits: of the branches inside the loop it takes
