@@ -297,10 +297,14 @@ class _Loops:
 
     def wait(self) -> Body:
         """Let tests say the truth; if that was not enough, suspend until a change."""
+        seen = self.seen.copy() if self.state.insist else {}
         if self.state.insist:
             yield SpinWait(self.state)
         self.reset()
         self.state.insist = True
+        if seen:
+            # One turn tells whether the change was the one that it waits for.
+            self.seen, self.turns = seen, _TURNS - 1
 
 
 class SpinWait:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -11,8 +10,10 @@ import pytest
 from fp4ref import GemmConfig, ScaleFormat, plan
 from fp4ref.errors import ConfigError
 from fp4ref.gemm.config import FIELDS
+from fp4ref.gemm.fusion.registry import activations
 from fp4ref.gemm.plan import Plan
 from fp4ref.gemm.plan.rules import RULES, Rule, broken
+from fp4ref.numerics.kinds import OPERAND_FORMATS
 
 PAIR = {"cta_group": 2, "tile_m": 256, "cluster_m": 2}
 LEGAL = [
@@ -85,8 +86,8 @@ VALUES: dict[str, tuple[Any, ...]] = {
     "tile_m": (64, 128, 256),
     "tile_n": (32, 64, 96, 128, 192, 256),
     "tile_k": (None, 64, 128, 256),
-    "operand_format": ("nvfp4", "mxfp4", "mxfp8_e4m3", "bf16", "int8"),
-    "b_format": (None, "nvfp4", "mxfp6_e2m3", "bf16", "int8"),
+    "operand_format": (*OPERAND_FORMATS, "int8"),
+    "b_format": (None, *OPERAND_FORMATS, "int8"),
     "stages": (None, 1, 2, 99),
     "accumulator_stages": (0, 1, 2, 4),
     "scale_buffers": (0, 1, 2),
@@ -96,15 +97,15 @@ VALUES: dict[str, tuple[Any, ...]] = {
     "cluster_n": (1, 2, 4, 8),
     "scheduler": ("clc", "static", "other"),
     "raster": ("m", "n", "k"),
-    "raster_swizzle": (1, 2, 8, 3),
+    "raster_swizzle": (1, 2, 4, 8, 3),
     "clc_stages": (0, 1, 8),
-    "d_format": ("f32", "nvfp4", "e5m2"),
-    "sfd_format": (ScaleFormat.UE8M0, "ue8m0"),
+    "d_format": ("f32", "bf16", "f16", "nvfp4", "e5m2"),
+    "sfd_format": (*ScaleFormat, "ue8m0"),
     "norm_constant": (1.0, -1.0),
-    "c_format": (None, "f32", "f64"),
+    "c_format": (None, "f32", "bf16", "f16", "f64"),
     "beta": (0.0, 1.0, float("nan")),
-    "bias": (True, 1),
-    "activation": (None, "gelu", "tanh"),
+    "bias": (False, True, 1),
+    "activation": (None, *activations(), "tanh"),
     "c_stages": (1, 40),
     "d_stages": (1, 0, 20),
     "splits": (1, 2, 0, 70_000),
@@ -132,19 +133,27 @@ def judged(config: GemmConfig) -> bool:
     return False
 
 
-def pairs(values: Callable[[str], tuple[Any, ...]]) -> tuple[int, int]:
+def pairs(base: GemmConfig) -> tuple[int, int]:
     """How many pairs of fields with two of their values are allowed, and refused."""
     counts = [0, 0]
     for one, other in itertools.combinations(FIELDS, 2):
-        for x, y in itertools.product(values(one), values(other)):
-            counts[judged(GemmConfig.nvfp4(**{one: x, other: y}))] += 1
+        for x, y in itertools.product(VALUES[one], VALUES[other]):
+            counts[judged(base.replace(**{one: x, other: y}))] += 1
     return counts[1], counts[0]
 
 
 def test_every_pair_of_values_gives_a_plan_or_a_config_error() -> None:
     assert set(VALUES) == set(FIELDS)
-    allowed, refused = pairs(lambda name: VALUES[name])
-    assert allowed > 300
+    allowed, refused = pairs(GemmConfig())
+    assert allowed > 1000
+    assert refused > 1000
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("base", LEGAL[1:], ids=range(1, len(LEGAL)))
+def test_every_pair_of_values_on_other_configurations(base: GemmConfig) -> None:
+    allowed, refused = pairs(base)
+    assert allowed > 100
     assert refused > 1000
 
 

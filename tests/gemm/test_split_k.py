@@ -204,7 +204,7 @@ def test_both_backends_have_the_oracles_bits(case: Case, backend: Any) -> None:
     p = plan(problem.config)
     grid = TileGrid.of(case.m, case.n, case.batches or 1, problem.config)
     stores = sum(n for name, n in run.stats.items() if name.endswith(".store"))
-    assert stores == grid.output_tiles * p.subtiles
+    assert stores == grid.count * p.subtiles
 
 
 def test_only_some_tiles_have_all_their_splits() -> None:
