@@ -264,6 +264,15 @@ def test_what_is_not_modelled_is_named() -> None:
     assert explore_program(program).verdict == "incomplete"
 
 
+def test_what_comes_from_another_cta_is_not_taken_for_missing() -> None:
+    """A pair is not certified, and no right kernel is called broken."""
+    pair = fp4ref.GemmConfig.nvfp4(cta_group=2, tile_m=256, cluster_m=2, tile_n=64)
+    found = fp4ref.certify(fp4ref.run(*quantized(256, 64, 256), config=pair))
+    assert found.verdict == "incomplete"
+    assert "on another CTA's mbarrier is not modelled" in str(found)
+    assert not found.findings
+
+
 # One failure each, by hand
 
 

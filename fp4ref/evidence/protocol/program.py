@@ -16,6 +16,8 @@ from typing import Literal
 
 WORD = "the word of "
 """How the name of a barrier's own cell begins."""
+ELSEWHERE = "on another CTA's mbarrier"
+"""How what leaves a CTA, or comes to it, is called in `Program.unmodelled`."""
 EXIT = "the CTA"
 """Name of the cell that all asynchronous work in a CTA reads, and its exit writes."""
 MOST_NAMES = 4
@@ -115,6 +117,11 @@ class Program:
     overlaps: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
     unmodelled: tuple[str, ...] = ()
     name: str = ""
+
+    @property
+    def counts(self) -> bool:
+        """Whether every arrival at its barriers is one of its own steps."""
+        return not any(name.endswith(ELSEWHERE) for name in self.unmodelled)
 
     @cached_property
     def actors(self) -> list[list[int]]:

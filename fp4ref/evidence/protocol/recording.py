@@ -8,7 +8,14 @@ from typing import Any
 
 from fp4ref.errors import TraceError
 from fp4ref.evidence.protocol.cells import MBARRIER_NBYTES, Cells, allocation, in_sm
-from fp4ref.evidence.protocol.program import WORD, Barrier, Program, Step, ring_of
+from fp4ref.evidence.protocol.program import (
+    ELSEWHERE,
+    WORD,
+    Barrier,
+    Program,
+    Step,
+    ring_of,
+)
 from fp4ref.evidence.protocol.skipped_waits import PEEK, WAIT, places
 from fp4ref.evidence.protocol.warp_queues import WarpQueues
 from fp4ref.trace import Dim3, Event, Range, Trace
@@ -185,7 +192,7 @@ class _Recording:
         """Return the barrier that an event asks; -1 if it is not one of this CTA."""
         at = self.at.get((f"smem{event.sm}", event.operands["mbar"]), -1)
         if at < 0:
-            self.unmodelled[f"{event.operation} on another CTA's mbarrier"] = None
+            self.unmodelled[f"{event.operation} {ELSEWHERE}"] = None
         return at
 
     def _ask(self, event: Event) -> None:
@@ -280,8 +287,7 @@ class _Recording:
         for changed in change.barrier:
             at = self.at.get((changed.space, changed.address))
             if at is None:
-                name = f"{event.operation} on another CTA's mbarrier"
-                self.unmodelled[name] = None
+                self.unmodelled[f"{event.operation} {ELSEWHERE}"] = None
                 continue
             (phase, pending, tx), (ended, left, tx_left) = changed.before, changed.after
             over = phase != ended
