@@ -56,12 +56,12 @@ def _print(console: Console, outcomes: list[Outcome]) -> None:
     m, n, k = one.shape
     asked = ", ".join(f"{name}={value!r}" for name, value in one.asked.items())
     table = Table.grid(padding=(0, 2))
-    table.add_column(no_wrap=True)
+    table.add_column(no_wrap=True, min_width=max(len(each.name) for each in ladder()))
     table.add_column()
     table.add_row(one.name, one.idea)
     table.add_row("", f"{m} x {n} x {k} on {one.sms} SMs; {asked or 'the default'}")
     for each in outcomes:
-        table.add_row("", f"{each.backend}: {each}")
+        table.add_row("", f"{each.backend:8}  {each}")
     console.print(table, highlight=False, markup=False)
 
 

@@ -44,7 +44,7 @@ class Outcome:
         if self.wrong is None:
             return f"not run, {self.why_not}"
         right = f"{self.bits - self.wrong:,} of {self.bits:,} bits"
-        return f"{right} equal the oracle's, {self.seconds:.1f} s"
+        return f"{self.seconds:4.1f} s  {right} right"
 
     @property
     def passed(self) -> bool:
