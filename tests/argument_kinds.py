@@ -166,6 +166,7 @@ def functions_of_numerics() -> Iterator[Public]:
             "norm": (1.0, "number"),
             "scale_format": (ScaleFormat.UE4M3, "choice"),
             "vec_size": (16, "whole"),
+            "element_format": ("e2m1", "choice"),
         },
     )
     yield _public(
@@ -175,6 +176,7 @@ def functions_of_numerics() -> Iterator[Public]:
             "scales": (_ones(2, 1), "codes"),
             "scale_format": (ScaleFormat.UE4M3, "choice"),
             "dtype": ("float64", "choice"),
+            "element_format": ("e2m1", "choice"),
         },
     )
 

@@ -37,7 +37,14 @@ import numpy.typing as npt
 
 from fp4ref.arguments import require_choice, require_number
 from fp4ref.errors import InputError
-from fp4ref.numerics.elements import ScaleFormat, element, require_scale_format
+from fp4ref.numerics.element import Element
+from fp4ref.numerics.elements import (
+    BLOCKS,
+    ELEMENTS,
+    ScaleFormat,
+    element,
+    require_scale_format,
+)
 from fp4ref.numerics.formats import (
     F32,
     F64,
@@ -99,7 +106,8 @@ def quantize_blocks(
             f"quantize_blocks z: shape {array.shape}; the last dimension must be a "
             f"multiple of vec_size {vec_size}. Pad it with zeros"
         )
-    factor, to = _float32_norm(norm), element(element_format)
+    factor = _float32_norm(norm)
+    to = _element_of_codes(element_format, "quantize_blocks")
     blocks = array.reshape(*array.shape[:-1], array.shape[-1] // vec_size, vec_size)
     with np.errstate(all="ignore"):
         amax = np.abs(blocks).max(axis=-1)  # np.max propagates NaN, as max.NaN does
@@ -110,6 +118,14 @@ def quantize_blocks(
         s = np.minimum(factor * reciprocal, _FLT_MAX)  # 1/0 becomes FLT_MAX
         codes = to.encode(blocks * s[..., np.newaxis]).astype(np.uint8, copy=False)
     return codes.reshape(array.shape), scales
+
+
+def _element_of_codes(name: str, function: str) -> Element:
+    """Return the format of the codes by its name, or by that of a block format."""
+    scales = {each.value for each in ScaleFormat}
+    of_8_bits = (n for n, e in ELEMENTS.items() if e.bits <= 8 and n not in scales)
+    legal = (*of_8_bits, *BLOCKS)
+    return element(require_choice(name, f"{function} element_format", legal))
 
 
 def _float32_norm(norm: float) -> np.float32:
@@ -196,7 +212,7 @@ def dequantize_blocks(
         ("float32", "float64"),
         "Convert the result for anything narrower",
     )
-    of = element(element_format)
+    of = _element_of_codes(element_format, "dequantize_blocks")
     highest = (1 << of.bits) - 1
     data = require_codes(codes, "dequantize_blocks codes", highest=highest)
     scale_codes = require_codes(scales, "dequantize_blocks scales")
