@@ -35,3 +35,11 @@ def test_the_tests_run_on_every_supported_python_and_processor() -> None:
 def test_the_book_is_published_after_the_tests() -> None:
     assert jobs()["build"]["needs"] == "test"
     assert jobs()["publish"]["needs"] == "build"
+
+
+@pytest.mark.xdist_group("one worker")
+def test_a_group_of_tests_has_a_name_for_the_workers(request) -> None:
+    """Without it each worker makes for itself what a group shares: the site, say."""
+    if not hasattr(request.config, "workerinput"):
+        pytest.skip("one process: start pytest with -n 2 --dist loadgroup")
+    assert request.node.nodeid.endswith("@one worker")

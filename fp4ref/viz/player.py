@@ -77,6 +77,20 @@ def css() -> str:
     return resources.files("fp4ref.viz").joinpath("player.css").read_text("utf-8")
 
 
+def require_step(step: int, steps: int) -> int:
+    """Return `step`, one of `steps`; any whole number where `steps` is 0.
+
+    Raises
+    ------
+    InputError
+        It is no whole number, or no step of the trace.
+    """
+    step = require_integer(step, "step")
+    if steps and not 0 <= step < steps:
+        raise InputError(f"step {step}: this trace has steps 0 to {steps - 1}")
+    return step
+
+
 class Player:
     """The step-through player of one packet; shown when it ends a cell.
 
@@ -111,16 +125,8 @@ class Player:
         self._packet = pack(header, payload)
         self._steps = steps
         self._text = text
-        self._step, self._view = self._check(step), view
+        self._step, self._view = require_step(step, steps), view
         self._widget: StepPlayer | None = None
-
-    def _check(self, step: int) -> int:
-        step = require_integer(step, "step")
-        if self._steps and not 0 <= step < self._steps:
-            raise InputError(
-                f"step {step}: this trace has steps 0 to {self._steps - 1}"
-            )
-        return step
 
     @property
     def step(self) -> int:
@@ -129,7 +135,7 @@ class Player:
 
     @step.setter
     def step(self, step: int) -> None:
-        self._step = self._check(step)
+        self._step = require_step(step, self._steps)
         if self._widget:
             self._widget.step = self._step
 

@@ -24,7 +24,7 @@ from fp4ref.trace import RecordedPlan, Trace
 from fp4ref.trace.recorded_plan import NO_PLAN
 from fp4ref.viz.layout_scenes import scale_places
 from fp4ref.viz.packet import Header, trace_packet
-from fp4ref.viz.player import Player
+from fp4ref.viz.player import Player, require_step
 from fp4ref.viz.text import step_text
 
 VIEWS = (
@@ -84,9 +84,12 @@ def play(
     require_choice(view, "view", VIEWS)
     for name in _names(views):
         require_choice(name, "views", VIEWS)
+    require_step(step, len(trace))
+    sides = _sides(run, kernel, view)
     header, payload = trace_packet(trace, sms=_numbers("sms", sms), tiles=tiles)
     _add_scales(header, trace)
-    _add_sides(header, run, kernel, view)
+    if sides:
+        header["sides"] = sides
     planned = "plan" in trace.meta
     view, chosen = _choose_views(available(header), view, views, planned)
     header["title"] = str(title)
@@ -154,7 +157,7 @@ def _add_scales(header: Header, trace: Trace) -> None:
     }
 
 
-def _add_sides(header: Header, run: Run | Trace, kernel: object, view: str) -> None:
+def _sides(run: Run | Trace, kernel: object, view: str) -> Header:
     """Pair the hardware events of both runs, with the first bytes of each."""
     if kernel is None:
         if view == "sides":
@@ -163,19 +166,19 @@ def _add_sides(header: Header, run: Run | Trace, kernel: object, view: str) -> N
                 "kernel_run, view='sides') with kernel_run = fp4ref.run(..., "
                 "backend='ptx')"
             )
-        return
+        return {}
     if not isinstance(run, Run) or not isinstance(kernel, Run):
         raise InputError(
             "run, kernel: the view 'sides' compares two runs; pass both as Run"
         )
-    mine = hardware_events(_trace(run, "run"))
-    theirs = hardware_events(_trace(kernel, "kernel"))
+    traces = _trace(run, "run"), _trace(kernel, "kernel")
+    mine, theirs = (hardware_events(trace) for trace in traces)
     pairs = [
         _side(pair, mine.get(pair.key), theirs.get(pair.key))
         for pair in side_by_side(run, kernel)
     ]
     found = compare(run, kernel)
-    header["sides"] = {
+    return {
         "pairs": pairs,
         "first": next((i for i, p in enumerate(pairs) if p["different"]), -1),
         "difference": str(found.first_difference or ""),
