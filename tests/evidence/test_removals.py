@@ -122,14 +122,15 @@ def test_no_role_takes_an_operation_by_name() -> None:
 
 
 def test_a_new_line_has_no_row() -> None:
-    note = 'warp.note("accumulator.stage", index=accumulator.index)'
+    note = 'warp.note("accumulator.stage", index=number)'
     file = "fp4ref/gemm/epilogue/collective.py"
     change = Change(file, note, "tcgen05.fence_after_thread_sync(warp)")
     chains = {where.chain for found in sites("emulator").values() for where in found}
     with changed_emulator(change), executed(chains):
         CASES["one k-tile"].run("emulator")
     new = set(names(chains).values()) - {removal.name for removal in sites("emulator")}
-    assert new == {"epilogue_warp > finish_tile: tcgen05.fence::after_thread_sync#2"}
+    role = "epilogue_warp > finish_work > finish_tile"
+    assert new == {f"{role}: tcgen05.fence::after_thread_sync#2"}
 
 
 def test_names_count_calls_of_one_function() -> None:
@@ -142,6 +143,17 @@ def test_names_count_calls_of_one_function() -> None:
     assert list(found.values()).count("role: bar.sync") == 1
     assert found[chain(1, 9, 4, 7)] == "role > load > step: bar.sync"
     assert found[chain(3, 9, 4, 8)] == "role > load#2 > step: bar.sync#2"
+
+
+def test_names_tell_functions_of_one_name_apart() -> None:
+    def chain(file: str, *lines: int) -> Chain:
+        calls = (Call("role.py", "role", lines[0]), Call(file, "free", lines[1]))
+        return Chain(calls, "bar.sync")
+
+    one, other = chain("a/single.py", 5, 9), chain("b/pair.cuh", 5, 7)
+    found = names([one, other])
+    assert found[one] == "role > single.free: bar.sync"
+    assert found[other] == "role > pair.free: bar.sync"
 
 
 def test_what_takes_the_place_of_an_instruction() -> None:
@@ -187,6 +199,8 @@ def test_a_reason_can_fail() -> None:
     assert reason.check == "certified"
     with pytest.raises(HardwareFault):
         CHECKS["certified"](needed, reason)
+    with pytest.raises(HardwareFault):
+        CHECKS["in clusters"](needed, reason)
     assert CHECKS["not reached"](needed, reason)
     assert CHECKS["review"](needed, reason)
 

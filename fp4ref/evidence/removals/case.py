@@ -26,20 +26,25 @@ Form = Literal["emulator", "ptx"]
 
 @dataclass(frozen=True)
 class Case:
-    """One configuration, and the product that it computes on one SM.
+    """One configuration, and the product that it computes.
 
     Attributes
     ----------
     shape
         (M, N, K).
+    sms
+        SMs of the machine.
     """
 
     name: str
     config: GemmConfig
     shape: tuple[int, int, int]
+    sms: int = 1
 
-    def run(self, form: Form, ordering: Ordering = "ptx") -> Run:
-        """Run the product under ``eager``, traced, every access watched."""
+    def run(
+        self, form: Form, ordering: Ordering = "ptx", schedule: str | int = "eager"
+    ) -> Run:
+        """Run the product, traced, every access watched."""
         m, n, _ = self.shape
         a, b = operands(self.shape, self.config.operands)
         epilogue = self.config.epilogue
@@ -49,8 +54,9 @@ class Case:
             bias=bias,
             config=self.config,
             backend=form,
+            schedule=schedule,
             ordering=ordering,
-            sms=1,
+            sms=self.sms,
         )
 
     def clean(self, form: Form, ordering: Ordering = "ptx") -> Run:
@@ -75,6 +81,12 @@ _WHOLE = GemmConfig.nvfp4(
     c_format="bf16", beta=0.5, bias=True, d_format="nvfp4", **_FEW_STAGES
 )
 _STATIC = GemmConfig.nvfp4(scheduler="static", **_FEW_STAGES)
+_PAIR: dict[str, Any] = {"cta_group": 2, "tile_m": 256, "cluster_m": 2}
+_WIDE: dict[str, Any] = {"tile_n": 256, "stages": 2, "c_stages": 1}
+_SPLIT = GemmConfig.nvfp4(splits=3, **_WIDE)
+_COPIES = GemmConfig.nvfp4(
+    loader="cp_async", tmem_load="16x256b", d_format="bf16", **_FEW_STAGES
+)
 CASES: Mapping[str, Case] = MappingProxyType(
     {
         case.name: case
@@ -83,6 +95,11 @@ CASES: Mapping[str, Case] = MappingProxyType(
             Case("one k-tile", _WHOLE, (640, 64, 256)),
             Case("static", _STATIC, (640, 64, 1280)),
             Case("default", GemmConfig(), (640, 64, 1024)),
+            Case("pair", GemmConfig.nvfp4(**_PAIR, **_FEW_STAGES), (1280, 64, 1024), 2),
+            Case("wide pair", GemmConfig.nvfp4(**_PAIR, **_WIDE), (768, 256, 768), 2),
+            Case("splits", _SPLIT, (256, 256, 1536), 3),
+            Case("cp.async", _COPIES, (256, 64, 784)),
+            Case("cp.async, one k-tile", _COPIES, (128, 64, 80)),
         )
     }
 )

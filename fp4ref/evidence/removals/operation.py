@@ -39,7 +39,10 @@ _SYNCHRONISES = re.compile(
     r"|cp\.async\.(bulk\.)?(commit|wait)_(group|all)\b"
     r"|cp\.async\.mbarrier\."
 )
-_QUALIFIERS = re.compile(r"\.(?:shared|sync|cta_group|relaxed|parity|read|\.)")
+_QUALIFIERS = re.compile(
+    r"\.(?:shared|sync|aligned|cta_group|relaxed|parity|read|\.)"
+    r"|(?<!mbarrier_init)\.(?:release|acquire)"
+)
 _NAMED = re.compile(r"``([a-z][\w.:]*)")
 
 
@@ -52,7 +55,7 @@ def is_synchronisation(opcode: str) -> bool:
 
 
 def short(opcode: str) -> str:
-    """Return an opcode without state space, type and ``.sync.aligned``."""
+    """Return an opcode without state space, type, scope and ``.sync.aligned``."""
     if opcode.startswith("bar."):
         return opcode
     return _QUALIFIERS.split(opcode)[0]

@@ -17,6 +17,9 @@ from fp4ref.evidence.removals.removal import Removal, sites
 from fp4ref.gemm.mma_warp import TMEM_COLUMNS
 from fp4ref.hardware import tmem
 
+TRIED = ("eager", "late", 1, 2)
+"""Schedules of a cluster, whose barriers `certify` does not count."""
+
 
 @dataclass(frozen=True, slots=True)
 class Reason:
@@ -108,6 +111,22 @@ def _certified(removal: Removal, reason: Reason) -> str:
     return ""
 
 
+def _in_clusters(removal: Removal, reason: Reason) -> str:
+    """As certified; what no counting covers, is clean under every schedule tried."""
+    for where in sites(removal.form)[removal]:
+        for schedule in TRIED if where.case.sms > 1 else ("eager",):
+            with where.removed(removal.variant):
+                found = where.case.run(removal.form, schedule=schedule)
+            if found.verdict != "clean":
+                return f"{where.case.name}, {schedule}: {found.verdict}"
+            if findings := certify(found).findings:
+                return f"{where.case.name}, {schedule}: {findings[0]}"
+            clean = where.case.clean(removal.form)
+            if found.d.tobytes() != clean.d.tobytes():
+                return f"{where.case.name}, {schedule}: other bits of D"
+    return ""
+
+
 def _together(removal: Removal, reason: Reason) -> str:
     """Without all of them its own access races; without the others it does not."""
     others = [name for name in reason.together if name != removal.name]
@@ -128,6 +147,7 @@ CHECKS: Mapping[str, Callable[[Removal, Reason], str]] = MappingProxyType(
         "no dependents": _no_dependents,
         "all columns": _all_columns,
         "certified": _certified,
+        "in clusters": _in_clusters,
         "together": _together,
         "review": _review,
     }
