@@ -20,7 +20,7 @@ needs_nvrtc = pytest.mark.skipif(
 
 
 class Said(NamedTuple):
-    """What the report of one part of a case has; `fault` is empty for an advisory."""
+    """What a report has; `fault` is empty for an advisory and for other bits."""
 
     fault: str
     rule: str
@@ -77,6 +77,7 @@ CASES: dict[str, list[Said]] = {
         Said("DeadlockError", ARRIVALS, "", "512 of 512 in use"),
         Said("TmemAllocationFault", "a power of two in 32..512", "round up"),
     ],
+    "B38": [Said("", "SFA at m 0, n 0, k 256, batch 0: scale of row 0", "")],
     "B69": [
         INIT,
         Said(
