@@ -98,8 +98,8 @@ CHANGES = [
     Change(
         "D's box along N",
         "gemm/partition.cuh",
-        "subtile * SUBTILE_N, work.m * TILE_M, work.l}",
-        "subtile * 64, work.m * TILE_M, work.l}",
+        "PART_N + subtile * SUBTILE_N;",
+        "PART_N + subtile * 64;",
         ("D at m 0, n 32, batch 0", "present in one run only"),
     ),
     Change(

@@ -111,7 +111,7 @@ def test_events_name_kernel_lines_and_barriers() -> None:
         "cp.async.bulk.tensor.3d.load": "tma_loader.cuh",
         "cp.async.bulk.tensor.3d.store": "tile_writer.cuh",
         "clusterlaunchcontrol.try_cancel": "clc_request.cuh",
-        "tcgen05.dealloc": "cleanup.cuh",
+        "tcgen05.dealloc": "allocator.cuh",
     }
     for operation, file in files.items():
         events = trace.select(operation=operation)

@@ -14,7 +14,7 @@ from compared_events import SEED, EventMismatch, assignment, check, check_run, r
 from expected_problem import Gemm
 
 from fp4ref.errors import HardwareFault
-from fp4ref.gemm import epilogue_warp, partition, producer_warp
+from fp4ref.gemm import epilogue_warp, partition
 from fp4ref.gemm.epilogue import tile_writer
 from fp4ref.gemm.load import tma_loader
 from fp4ref.gemm.multiply import one_sm
@@ -37,7 +37,7 @@ def stage_bytes_in_two_parts(patch: pytest.MonkeyPatch) -> None:
         mbarrier.expect_tx(warp, address, 16)
         whole(warp, address, nbytes - 16)
 
-    patch.setattr(producer_warp.mbarrier, "arrive_expect_tx", parts)
+    patch.setattr(mbarrier, "arrive_expect_tx", parts)
 
 
 def another_k_tile_of_a(patch: pytest.MonkeyPatch) -> None:
@@ -85,7 +85,7 @@ def half_a_k_block(patch: pytest.MonkeyPatch) -> None:
 
 def negated_a(patch: pytest.MonkeyPatch) -> None:
     right = Plan.idesc
-    patch.setattr(Plan, "idesc", lambda self, form: right(self, form) | 1 << 13)
+    patch.setattr(Plan, "idesc", lambda *asked: right(*asked) | 1 << 13)
 
 
 def subtiles_stored_from_the_right(patch: pytest.MonkeyPatch) -> None:
@@ -149,12 +149,15 @@ def test_a_changed_kernel_is_found(
 
 
 def arrives_instead_of_a_commit(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(tcgen05, "commit", mbarrier.arrive)
+    def arrive(warp: Any, mbar: int, *_: Any) -> None:
+        mbarrier.arrive(warp, mbar)
+
+    patch.setattr(tcgen05, "commit", arrive)
 
 
 def more_bytes_expected_than_come(patch: pytest.MonkeyPatch) -> None:
-    right = Plan.stage_tx_bytes.compute
-    patch.setattr(Plan, "stage_tx_bytes", property(lambda self: right(self) + 16))
+    right = Plan.k_tile_tx_bytes.compute
+    patch.setattr(Plan, "k_tile_tx_bytes", property(lambda self: right(self) + 16))
 
 
 def no_fence_before_the_release(patch: pytest.MonkeyPatch) -> None:
