@@ -35,7 +35,7 @@ def test_both_statements_are_shown(pairs: list[Pair]) -> None:
     assert mma.python.place.startswith("fp4ref/gemm/multiply/one_sm.py:")
     assert "tcgen05.mma(" in mma.python.text
     assert mma.cuda.place.startswith("one_sm.cuh:")
-    assert "tcgen05_mma(" in mma.cuda.text
+    assert "tcgen05_mma<CTA_GROUP, SCALE_VEC>(" in mma.cuda.text
     text = str(mma)
     assert text.startswith("frame 6.6.10: accumulator at m 0, n 0, k 0, K-block 0")
     assert "65,536 bytes, equal" in text
