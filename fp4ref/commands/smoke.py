@@ -59,7 +59,8 @@ def _print(console: Console, outcomes: list[Outcome]) -> None:
     table.add_column(no_wrap=True, min_width=max(len(each.name) for each in ladder()))
     table.add_column()
     table.add_row(one.name, one.idea)
-    table.add_row("", f"{m} x {n} x {k} on {one.sms} SMs; {asked or 'the default'}")
+    sms = f"{one.sms} SM{'s' if one.sms > 1 else ''}"
+    table.add_row("", f"{m} x {n} x {k} on {sms}; {asked or 'the default'}")
     for each in outcomes:
         table.add_row("", f"{each.backend:8}  {each}")
     console.print(table, highlight=False, markup=False)
