@@ -23,6 +23,7 @@ NEAREST: list[tuple[dict[str, Any], str]] = [
     ({"scheduler": "CLCs"}, "; the nearest is clc"),
     ({"operand_format": "nvfp"}, "; the nearest is nvfp4"),
     ({"b_format": "mxfp44"}, "; the nearest is mxfp4"),
+    ({"operand_format": "MXFP8"}, "; the nearest is mxfp8_e4m3"),
     ({"d_format": "fp16"}, "; the nearest is f16"),
     ({"splits": 0}, "; the nearest is 1"),
     ({"beta": -1e300}, "; the nearest is -3.4028234663852886e+38"),

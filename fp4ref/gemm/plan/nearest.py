@@ -29,7 +29,8 @@ def too_large(value: object) -> bool:
 def nearest_of(value: Any, legal: Collection[Any]) -> str:
     """Return a clause with the one of `legal` that is nearest to `value`, or nothing.
 
-    Counts are near by their difference, words by their letters.
+    Counts are near by their difference, words by their letters: first those that begin
+    as asked.
     """
     if type(value) is int:
         if counts := [each for each in legal if is_count(each)]:
@@ -37,8 +38,9 @@ def nearest_of(value: Any, legal: Collection[Any]) -> str:
         if flags := [each for each in legal if each is bool(value)]:
             return _clause(flags[0])
     if type(value) is str:
-        words = [each for each in legal if type(each) is str]
-        if found := get_close_matches(value[:60].lower(), words, n=1):
+        words, asked = [each for each in legal if type(each) is str], value[:60].lower()
+        longer = [each for each in words if asked and each.startswith(asked)]
+        if found := longer or get_close_matches(asked, words, n=1):
             return _clause(found[0])
     return ""
 
