@@ -128,7 +128,9 @@ def test_the_event_box_shows_the_whole_statement(
     mma = run.trace.select(operation="tcgen05.mma")[0]
     page.evaluate(f"() => {PLAYER}.go({mma.step})")
     shown = page.locator(".fp4ref-event code").inner_text()
-    assert re.fullmatch(r"tcgen05\.mma\(self\.warp, .*, cta_group=self\.cta_group\)", shown)
+    assert re.fullmatch(
+        r"tcgen05\.mma\(self\.warp, .*, cta_group=self\.cta_group\)", shown
+    )
     page.locator("[data-view=sides]").first.click()
     page.keyboard.press("n")
     lines = page.locator(".fp4ref-picture text.f-code").all_text_contents()
