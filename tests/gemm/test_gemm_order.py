@@ -113,7 +113,7 @@ LEFT_OUT: dict[str, tuple[Patch, Failure, str]] = {
     "tcgen05.fence::after, epilogue": (
         without(tcgen05, "fence_after_thread_sync", *EPILOGUE),
         Failure.TENSOR_AFTER,
-        "collective.py",
+        "fragment.py",
     ),
     "tcgen05.fence::before, epilogue": (
         without(tcgen05, "fence_before_thread_sync", *EPILOGUE),
@@ -128,13 +128,13 @@ LEFT_OUT: dict[str, tuple[Patch, Failure, str]] = {
     "proxy fence after reading the CLC answer": (
         without(smem, "fence_proxy_async", *CLC_READERS),
         Failure.PROXY,
-        "scheduler_warp.py",
+        "clc_request.py",
     ),
     "load_tail": (no_load_tail, Failure.EXIT, ""),
     "wait_group.read before a stage of D": (
         no_wait_for_sources,
         Failure.LIFETIME,
-        "tile_writer.py",
+        "epilogue_state.py",
     ),
 }
 

@@ -40,8 +40,8 @@ def root_of(**options: Any) -> DeadlockRoot:
 
 
 def too_many_bytes(patch: pytest.MonkeyPatch) -> None:
-    right = Plan.stage_tx_bytes.compute
-    patch.setattr(Plan, "stage_tx_bytes", property(lambda self: right(self) + 16))
+    right = Plan.k_tile_tx_bytes.compute
+    patch.setattr(Plan, "k_tile_tx_bytes", property(lambda self: right(self) + 16))
 
 
 def a_load_left_out(patch: pytest.MonkeyPatch) -> None:
@@ -186,8 +186,8 @@ def changed(file: str, old: str, new: str) -> Iterator[None]:
 
 KERNELS: list[tuple[AbstractContextManager[None], str, str, str]] = [
     (
-        changed("gemm/plan.cuh", "STAGE_TX_BYTES = 36864", "STAGE_TX_BYTES = 36880"),
-        *("mainloop.full[0]", "36,880 bytes expected, 36,864", "producer_warp.cuh"),
+        changed("gemm/plan.cuh", "K_TILE_TX_BYTES = 36864", "K_TILE_TX_BYTES = 36880"),
+        *("mainloop.full[0]", "36,880 bytes expected, 36,864", "tma_loader.cuh"),
     ),
     (
         changed("gemm/mma_warp.cuh", "    release_stage(elected, stage);\n", ""),
@@ -230,4 +230,4 @@ def test_with_a_trace_the_line_is_the_expectation(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     too_many_bytes(monkeypatch)
-    assert root_of().statement.startswith("fp4ref/gemm/producer_warp.py:")
+    assert root_of().statement.startswith("fp4ref/gemm/load/tma_loader.py:")
