@@ -10,7 +10,7 @@ import ast
 import copy
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from enum import Enum
@@ -130,11 +130,16 @@ def _bindings(module: str, name: str) -> list[tuple[Any, str]]:
 
 
 def _with(value: Any, fields: list[str], other: Any) -> Any:
-    """Replace a field of a field of `value`."""
+    """Replace a field of a field of `value`, or what a table has under a name."""
     if not fields:
         return other
     first, *rest = fields
-    return replace(value, **{first: _with(getattr(value, first), rest, other)})
+    new = {first: _with(_field(value, first), rest, other)}
+    return {**value, **new} if isinstance(value, Mapping) else replace(value, **new)
+
+
+def _field(value: Any, name: str) -> Any:
+    return value[name] if isinstance(value, Mapping) else getattr(value, name)
 
 
 def _constants(
@@ -142,7 +147,7 @@ def _constants(
 ) -> Iterator[Change]:
     name, *fields = path
     value = getattr(import_module(module), name)
-    inner = reduce(getattr, fields, value)
+    inner = reduce(_field, fields, value)
     for other in known or other_values(inner):
         try:
             new = _with(value, fields, other)
