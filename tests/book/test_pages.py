@@ -44,6 +44,15 @@ def test_no_page_is_wider_than_a_phone(chromium: Any, site: Path) -> None:
             assert width <= NARROW["width"], f"{name} is {width} pixels wide"
 
 
+def test_no_word_breaks_in_a_table_of_numbers(chromium: Any, site: Path) -> None:
+    with local_page(chromium, viewport=NARROW) as page:
+        page.goto(address(site, "k_groups"), wait_until="load")
+        wraps = page.locator(
+            ".bd-article table:not(.stacked) :is(td, th) p"
+        ).evaluate_all("all => all.map((one) => getComputedStyle(one).overflowWrap)")
+        assert set(wraps) == {"normal"}
+
+
 @pytest.mark.parametrize("theme", THEMES)
 @pytest.mark.parametrize("name", AXE_PAGES)
 def test_axe_finds_nothing_serious(
