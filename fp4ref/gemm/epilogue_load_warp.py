@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator
 
 from fp4ref.gemm.epilogue.subtile_order import subtile_order
+from fp4ref.gemm.fusion.callbacks import call
 from fp4ref.gemm.load.load_order import LoadOrder
 from fp4ref.gemm.partition import subtile_coords
 from fp4ref.gemm.parts import Parts
@@ -32,17 +33,19 @@ def epilogue_load_warp(
     while work.has_work:
         tile = yield from work.next_prefetch()
         if split_k.is_final_split(tile.split):
+            yield from call(parts.fusion, "load_begin", c, tile)
             for subtile in subtile_order(storage.plan, accumulator):
-                yield from load_subtile(storage, c, tile, subtile)
+                yield from load_subtile(storage, parts, c, tile, subtile)
+            yield from call(parts.fusion, "load_end", c, tile)
         if split_k.k_tile_count(tile.split):
             accumulator ^= 1
     yield from c.tail()
 
 
 def load_subtile(
-    storage: SharedStorage, c: Producer, work: WorkTile, subtile: int
+    storage: SharedStorage, parts: Parts, c: Producer, work: WorkTile, subtile: int
 ) -> Generator[Blocked, None, None]:
-    """Load one subtile of C."""
+    """Load one subtile of C, and what nodes load with it."""
     warp, plan, tensor_map = c.warp, storage.plan, storage.params.c
     assert tensor_map is not None, "a kernel without C has no such warp"
     with (yield from c.acquire()) as stage:
@@ -53,3 +56,4 @@ def load_subtile(
             coords = subtile_coords(work, subtile, plan, box)
             target = address + box * plan.subtile_box_rows * plan.c_row_nbytes
             tma.load(warp, tensor_map, coords, target, stage.full)
+        yield from call(parts.fusion, "load_step", c, work, subtile, stage)

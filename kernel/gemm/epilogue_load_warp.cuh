@@ -2,11 +2,12 @@
 #pragma once
 #include "../hardware/tma.cuh"
 #include "epilogue/subtile_order.cuh"
+#include "parts.cuh"
 #include "tiles/work_iterator.cuh"
 
-// Load one subtile of C.
-__device__ __forceinline__ void load_subtile(const SharedStorage& storage, Producer<C_STAGES>& c,
-                                             WorkTile work, u32 subtile) {
+// Load one subtile of C, and what nodes load with it.
+__device__ __forceinline__ void load_subtile(const SharedStorage& storage, Fusion& fusion,
+                                             Producer<C_STAGES>& c, WorkTile work, u32 subtile) {
     const Stage stage = c.acquire();
     const bool elected = elect_sync();
     mbarrier_expect_tx(stage.full, C_SUBTILE_NBYTES);
@@ -17,6 +18,7 @@ __device__ __forceinline__ void load_subtile(const SharedStorage& storage, Produ
                  storage.c_subtile(stage.index) + box * SUBTILE_BOX_ROWS * C_ROW_NBYTES,
                  stage.full);
     }
+    walk(fusion, [&](auto& node) { node.load_step(storage, work, subtile, stage); });
     arrive_on_full(stage);
 }
 
@@ -33,9 +35,12 @@ __device__ __forceinline__ void epilogue_load_warp(const SharedStorage& storage)
     while (work.has_work()) {
         const WorkTile tile = work.next_prefetch();
         if (split_k.is_final_split(tile.split)) {
+            Fusion fusion;
+            walk(fusion, [&](auto& node) { node.load_begin(storage, tile); });
 #pragma unroll 1
             for (u32 i = 0; i < SUBTILES; ++i)
-                load_subtile(storage, c, tile, subtile_order(accumulator, i));
+                load_subtile(storage, fusion, c, tile, subtile_order(accumulator, i));
+            walk(fusion, [&](auto& node) { node.load_end(storage, tile); });
         }
         if (SPLITS == 1 || split_k.k_tile_count(tile.split) > 0) accumulator ^= 1;
     }

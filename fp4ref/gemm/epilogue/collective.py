@@ -1,8 +1,9 @@
 """Part 7. collective: one accumulator becomes one tile of D.
 
 The order of CUTLASS's collective epilogue: for each subtile load, visit the formula,
-store. The accumulator is released right after the last load that the next but one tile
-waits for, before that subtile is stored.
+store, with the callbacks of the formula's nodes around each. The accumulator is
+released right after the last load that the next but one tile waits for, before that
+subtile is stored.
 """
 
 from __future__ import annotations
@@ -10,13 +11,15 @@ from __future__ import annotations
 from collections.abc import Generator
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fp4ref.gemm.accumulator_stage import consumed_accumulator
 from fp4ref.gemm.epilogue.epilogue_state import Epilogue
 from fp4ref.gemm.epilogue.fragment import load_fragment
 from fp4ref.gemm.epilogue.subtile_order import subtile_order
 from fp4ref.gemm.epilogue.tile_writer import store_subtile
-from fp4ref.gemm.fusion.node import F32, Loaded, Visit
+from fp4ref.gemm.fusion.callbacks import call, previsit
+from fp4ref.gemm.fusion.node import F32, Region, Visit
 from fp4ref.gemm.tile_grid import WorkTile
 from fp4ref.hardware import tcgen05, tmem
 from fp4ref.hardware.sm import Blocked, frame
@@ -32,16 +35,23 @@ def finish_tile(e: Epilogue, work: WorkTile) -> Generator[Blocked, None, None]:
         number = consumed_accumulator(plan, accumulator)
         warp.note("accumulator.stage", index=number)
     yield from e.fixup.wait(e, work)
+    yield from call(e.fusion, "begin", e, work)
     for i, subtile in enumerate(subtile_order(plan, number)):
+        at = Region(work, subtile, e.rows(work, subtile), e.columns(work, subtile))
+        yield from call(e.fusion, "begin_loop", e, at)
         acc = yield from load_accumulator(e, number, subtile)  # (32, 32)
         if i == plan.subtiles_to_release - 1:
             with warp.frame("7.10"), accumulator:
                 tcgen05.fence_before_thread_sync(warp)
         acc = e.fixup.load_add(e, work, subtile, acc)
         acc = e.element_wise.place(e, acc)
-        loaded = yield from previsit(e, e.rows(work, subtile), e.columns(work, subtile))
-        z = fuse(e, work, subtile, acc, loaded)  # (32, 32)
-        yield from store_subtile(e, work, subtile, z)
+        loaded = yield from previsit(e.fusion, e, at)
+        visit = Visit(acc, e.params, loaded, inside(e, at))
+        z = fuse(e, at, visit)  # (32, 32)
+        yield from call(e.fusion, "reduce", e, at, visit)
+        yield from store_subtile(e, at, visit, z)
+        yield from call(e.fusion, "end_loop", e, at)
+    yield from call(e.fusion, "end", e, work)
 
 
 @frame("4.5", "7.5")
@@ -56,27 +66,21 @@ def load_accumulator(
     return acc
 
 
-def previsit(
-    e: Epilogue, rows: range, columns: range
-) -> Generator[Blocked, None, Loaded]:
-    """Load what the formula needs, in the order of its nodes."""
-    loaded: Loaded = {}
-    for node in e.fusion.walk():
-        values = yield from node.previsit(e, rows, columns)
-        if values is not None:
-            loaded[node] = values
-    return loaded
+def inside(e: Epilogue, at: Region) -> NDArray[np.bool_]:
+    """Return which elements of a region are of D: (32, 32)."""
+    inside_m = np.arange(at.rows.start, at.rows.stop)[:, None] < e.params.d_rows
+    inside_n = np.arange(at.columns.start, at.columns.stop) < e.params.d_columns
+    return inside_m & inside_n
 
 
 @frame("7.6")
-def fuse(e: Epilogue, work: WorkTile, subtile: int, acc: F32, loaded: Loaded) -> F32:
+def fuse(e: Epilogue, at: Region, visit: Visit) -> F32:
     """Return the formula's value of every element: (32, 32). Frame 7.6.
 
     What lies outside D becomes +0, so that it cannot reach a block scale.
     """
-    rows, columns = e.rows(work, subtile), e.columns(work, subtile)
-    z = e.fusion.value(Visit(acc, e.params, loaded))
-    inside_m = np.arange(rows.start, rows.stop)[:, None] < e.params.d_rows
-    inside_n = np.arange(columns.start, columns.stop) < e.params.d_columns
-    e.warp.note("fusion", subtile=subtile, rows=len(rows), columns=len(columns))
-    return np.where(inside_m & inside_n, z, np.float32(0))
+    z = e.fusion.value(visit)
+    e.warp.note(
+        "fusion", subtile=at.subtile, rows=len(at.rows), columns=len(at.columns)
+    )
+    return np.where(visit.inside, z, np.float32(0))

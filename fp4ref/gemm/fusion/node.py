@@ -1,21 +1,25 @@
 """fusion: the nodes of which an epilogue's formula is made.
 
-A node is a type; a formula is a tree of them. `previsit` runs once for a subtile and
-loads what the node needs; `visit` gives the node's values.
+A node is a type; a formula is a tree of them. `visit` gives the node's values. The
+other callbacks are called around it, in the order of CUTLASS's collective: for a tile
+`begin`, for each subtile `begin_loop`, `previsit`, `visit`, `reduce`, `postreduce`,
+`tma_store` and `end_loop`, and last `end`. The epilogue load warp calls `load_begin`,
+`load_step` for each subtile, and `load_end`. A node has those that it needs.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fp4ref.gemm.params import GemmParams
-from fp4ref.gemm.pipeline import Consumer
+from fp4ref.gemm.pipeline import Consumer, Stage
+from fp4ref.gemm.tile_grid import WorkTile
 from fp4ref.hardware.sm import Blocked, Warp
 
 F32 = NDArray[np.float32]
@@ -38,6 +42,33 @@ class EpilogueWarp(Protocol):
         ...
 
 
+class LoadWarp(Protocol):
+    """What a node may use of the epilogue load warp."""
+
+    warp: Warp
+
+
+Steps = Generator[Blocked, None, None]
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """A warp's 32 rows of a subtile, in D; the last rows and columns may lie outside.
+
+    Attributes
+    ----------
+    work
+        The tile.
+    subtile
+        Its number in the tile.
+    """
+
+    work: WorkTile
+    subtile: int
+    rows: range
+    columns: range
+
+
 @dataclass(frozen=True, slots=True)
 class Visit:
     """The warp's 32 rows of a subtile.
@@ -50,11 +81,17 @@ class Visit:
         What the launch passes.
     loaded
         What `Node.previsit` brought, by node.
+    inside
+        (32, 32): which elements are of D.
+    values
+        What each node of the tree gave, by node, in order of evaluation.
     """
 
     acc: F32
     params: GemmParams
     loaded: Loaded
+    inside: NDArray[np.bool_]
+    values: Loaded = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -64,7 +101,7 @@ class Node(ABC):
     @property
     def inputs(self) -> tuple[Node, ...]:
         """The nodes whose values it takes, in order."""
-        values = (getattr(self, field.name) for field in fields(self))
+        values = (getattr(self, each.name) for each in fields(self))
         return tuple(value for value in values if isinstance(value, Node))
 
     def walk(self) -> Iterator[Node]:
@@ -73,8 +110,18 @@ class Node(ABC):
             yield from each.walk()
         yield self
 
+    # -- callbacks of the epilogue warps -------------------------------------------
+
+    def begin(self, e: EpilogueWarp, work: WorkTile) -> Steps:
+        """Get ready for a tile."""
+        yield from ()
+
+    def begin_loop(self, e: EpilogueWarp, at: Region) -> Steps:
+        """Get ready for a subtile, before it is waited for."""
+        yield from ()
+
     def previsit(
-        self, e: EpilogueWarp, rows: range, columns: range
+        self, e: EpilogueWarp, at: Region
     ) -> Generator[Blocked, None, F32 | None]:
         """Load what the node needs for these rows and columns of D, or nothing."""
         yield from ()
@@ -84,9 +131,49 @@ class Node(ABC):
     def visit(self, v: Visit, *inputs: F32) -> F32:
         """Return the node's values, (32, 32) or what broadcasts to it."""
 
+    def reduce(self, e: EpilogueWarp, at: Region, v: Visit) -> Steps:
+        """Combine the values of a visit, before D is written to shared memory."""
+        yield from ()
+
+    def postreduce(self, e: EpilogueWarp, at: Region, v: Visit) -> Steps:
+        """Write the values of a visit, when D is in shared memory."""
+        yield from ()
+
+    def tma_store(self, e: EpilogueWarp, at: Region) -> Steps:
+        """Start stores that are committed with D's; their data are visible to TMA."""
+        yield from ()
+
+    def end_loop(self, e: EpilogueWarp, at: Region) -> Steps:
+        """End a subtile."""
+        yield from ()
+
+    def end(self, e: EpilogueWarp, work: WorkTile) -> Steps:
+        """End a tile."""
+        yield from ()
+
+    # -- callbacks of the epilogue load warp ---------------------------------------
+
+    def load_begin(self, p: LoadWarp, work: WorkTile) -> Steps:
+        """Get ready for a tile's loads."""
+        yield from ()
+
+    def load_step(
+        self, p: LoadWarp, work: WorkTile, subtile: int, stage: Stage
+    ) -> Steps:
+        """Start loads that C's full barrier counts, after C's."""
+        yield from ()
+
+    def load_end(self, p: LoadWarp, work: WorkTile) -> Steps:
+        """End a tile's loads."""
+        yield from ()
+
+    # -- the tree ------------------------------------------------------------------
+
     def value(self, v: Visit) -> F32:
         """Evaluate the tree that ends here."""
-        return self.visit(v, *(each.value(v) for each in self.inputs))
+        found = self.visit(v, *(each.value(v) for each in self.inputs))
+        v.values[self] = found
+        return found
 
     def __repr__(self) -> str:
         """Return the C++ type."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fp4ref.gemm.fusion.node import F32, EpilogueWarp, Node, Visit
+from fp4ref.gemm.fusion.node import F32, EpilogueWarp, Node, Region, Visit
 from fp4ref.hardware import gmem
 from fp4ref.hardware.sm import Blocked
 from fp4ref.trace import Range
@@ -18,13 +18,13 @@ class RowBroadcast(Node):
     """CUTLASS's ``Sm90RowBroadcast`` of the bias."""
 
     def previsit(
-        self, e: EpilogueWarp, rows: range, columns: range
+        self, e: EpilogueWarp, at: Region
     ) -> Generator[Blocked, None, F32 | None]:
         """Read the numbers of 32 columns; columns beyond D are 0: (32,)."""
-        bias = np.zeros(len(columns), np.float32)
-        count = min(columns.stop, e.params.d_columns) - columns.start
+        bias = np.zeros(len(at.columns), np.float32)
+        count = min(at.columns.stop, e.params.d_columns) - at.columns.start
         if count > 0:
-            where = Range("gmem", e.params.bias + 4 * columns.start, 4 * count)
+            where = Range("gmem", e.params.bias + 4 * at.columns.start, 4 * count)
             bias[:count] = gmem.ld(e.warp, where)[0].view("<f4")
         yield from ()
         return bias

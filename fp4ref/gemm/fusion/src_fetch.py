@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from dataclasses import dataclass
 
-from fp4ref.gemm.fusion.node import F32, EpilogueWarp, Node, Visit
+from fp4ref.gemm.fusion.node import F32, EpilogueWarp, Node, Region, Visit
 from fp4ref.hardware import smem
 from fp4ref.hardware.sm import Blocked
 from fp4ref.layout import SwizzleMode, swizzled_offsets
@@ -28,11 +28,11 @@ class SrcFetch(Node):
     element: str
 
     def previsit(
-        self, e: EpilogueWarp, rows: range, columns: range
+        self, e: EpilogueWarp, at: Region
     ) -> Generator[Blocked, None, F32 | None]:
         """Read this warp's rows of the next C subtile: (32, 32)."""
         element = ELEMENTS[self.element]
-        row_nbytes = len(columns) * element.bits // 8
+        row_nbytes = len(at.columns) * element.bits // 8
         with (yield from e.c.wait()) as stage:
             nbytes = ROWS * row_nbytes
             block = smem.ld(e.warp, e.c_rows(stage.index), nbytes)

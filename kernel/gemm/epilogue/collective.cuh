@@ -1,8 +1,8 @@
 // Part 7. collective: one accumulator becomes one tile of D.
 //
-// The order of CUTLASS's collective epilogue: for each subtile load, visit the formula, store.
-// The accumulator is released right after the last load that the next but one tile waits for,
-// before that subtile is stored.
+// The order of CUTLASS's collective epilogue: for each subtile load, visit the formula, store,
+// with the callbacks of the formula's nodes around each. The accumulator is released right after
+// the last load that the next but one tile waits for, before that subtile is stored.
 #pragma once
 #include "../../hardware/tcgen05.cuh"
 #include "../../hardware/tmem.cuh"
@@ -21,16 +21,17 @@ __device__ __forceinline__ void load_accumulator(const Epilogue& e, u32 accumula
 // The formula of every element; `z` comes in as the accumulator. Frame 7.6.
 //
 // What lies outside D becomes +0, so that it cannot reach a block scale.
-__device__ __forceinline__ void fuse(const Epilogue& e, const Fusion& fusion, WorkTile work,
-                                     u32 subtile, Subtile& z) {
+__device__ __forceinline__ void fuse(const Epilogue& e, Fusion& fusion, WorkTile work, u32 subtile,
+                                     Subtile& z) {
     const GemmParams& params = e.storage.params;
     const u32 first = e.d_column(work, subtile);
     const u32 columns = params.d_columns() > first ? params.d_columns() - first : 0;
 #pragma unroll
     for (u32 j = 0; j < SUBTILE_N; ++j) {
-        const u32 inside = e.d_row(work, subtile, j) < params.d_rows() ? columns : 0;
-        const float x = fusion.visit({params, z[j], j});
-        z[j] = e.column(j) < inside ? x : 0.0f;
+        const u32 of_row = e.d_row(work, subtile, j) < params.d_rows() ? columns : 0;
+        const bool inside = e.column(j) < of_row;
+        const float x = fusion.visit({params, z[j], j, inside});
+        z[j] = inside ? x : 0.0f;
     }
 }
 
@@ -40,9 +41,12 @@ __device__ __forceinline__ void finish_tile(Epilogue& e, WorkTile work) {
     tcgen05_fence_after_thread_sync();
     const u32 number = consumed_accumulator(accumulator);
     Fixup::wait(e, work);
+    Fusion fusion;
+    walk(fusion, [&](auto& node) { node.begin(e, work); });
 #pragma unroll 1
     for (u32 i = 0; i < SUBTILES; ++i) {
         const u32 subtile = subtile_order(number, i);
+        walk(fusion, [&](auto& node) { node.begin_loop(e, work, subtile); });
         Subtile z;
         load_accumulator(e, number, subtile, z);
         if (i == SUBTILES_TO_RELEASE - 1) {  // 7.10
@@ -51,9 +55,11 @@ __device__ __forceinline__ void finish_tile(Epilogue& e, WorkTile work) {
         }
         Fixup::load_add(e, work, subtile, z);
         ElementWise::place(e, z);
-        Fusion fusion;
-        fusion.previsit(e, work, subtile);
+        walk(fusion, [&](auto& node) { node.previsit(e, work, subtile); });
         fuse(e, fusion, work, subtile, z);
-        store_subtile(e, work, subtile, z);
+        walk(fusion, [&](auto& node) { node.reduce(e, work, subtile); });
+        store_subtile(e, fusion, work, subtile, z);
+        walk(fusion, [&](auto& node) { node.end_loop(e, work, subtile); });
     }
+    walk(fusion, [&](auto& node) { node.end(e, work); });
 }

@@ -4,12 +4,13 @@
 #include "../parts.cuh"
 
 // Write one subtile of D through shared memory, and SFD directly. Frame 7.9.
-__device__ __forceinline__ void store_subtile(Epilogue& e, WorkTile work, u32 subtile,
-                                              const Subtile& z) {
+__device__ __forceinline__ void store_subtile(Epilogue& e, Fusion& fusion, WorkTile work,
+                                              u32 subtile, const Subtile& z) {
     const u32 buffer = e.storage.d_subtile(e.d_stage);
     if (e.issues_stores) tma_wait_group_read<D_STAGES - 1>();
     named_barrier_sync(EPILOGUE_BARRIER, EPILOGUE_THREADS);
     Output::write(e, work, subtile, z, buffer);
+    walk(fusion, [&](auto& node) { node.postreduce(e, work, subtile); });
     smem_fence_proxy_async();
     named_barrier_sync(EPILOGUE_BARRIER, EPILOGUE_THREADS);
     if (e.issues_stores) {
@@ -20,7 +21,8 @@ __device__ __forceinline__ void store_subtile(Epilogue& e, WorkTile work, u32 su
             tma_store(elected, e.storage.params.d, corner.x, corner.y, corner.z,
                       buffer + box * SUBTILE_BOX_ROWS * D_ROW_NBYTES);
         }
-        tma_commit_group();
     }
+    walk(fusion, [&](auto& node) { node.tma_store(e, work, subtile); });
+    if (e.issues_stores) tma_commit_group();
     e.d_stage = e.d_stage + 1 == D_STAGES ? 0 : e.d_stage + 1;
 }

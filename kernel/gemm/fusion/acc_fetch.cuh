@@ -3,5 +3,5 @@
 #include "node.cuh"
 
 struct AccFetch : Leaf {
-    __device__ __forceinline__ float visit(const Visit& v) const { return v.acc; }
+    __device__ __forceinline__ float visit(const Visit& v) { return v.acc; }
 };

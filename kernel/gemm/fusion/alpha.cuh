@@ -3,5 +3,5 @@
 #include "node.cuh"
 
 struct Alpha : Leaf {
-    __device__ __forceinline__ float visit(const Visit& v) const { return v.params.alpha; }
+    __device__ __forceinline__ float visit(const Visit& v) { return v.params.alpha; }
 };

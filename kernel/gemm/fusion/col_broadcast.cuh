@@ -3,7 +3,7 @@
 #include "../../hardware/gmem.cuh"
 #include "node.cuh"
 
-struct ColBroadcast {
+struct ColBroadcast : Leaf {
     float bias;
 
     // Read the number of this thread's row; rows beyond D have 0.
@@ -13,5 +13,5 @@ struct ColBroadcast {
         bias = gmem_ld(params.bias + row, row < params.d_rows());
     }
 
-    __device__ __forceinline__ float visit(const Visit&) const { return bias; }
+    __device__ __forceinline__ float visit(const Visit&) { return bias; }
 };

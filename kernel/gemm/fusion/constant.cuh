@@ -6,5 +6,5 @@
 // A float32 by its bits.
 template <u32 BITS>
 struct Constant : Leaf {
-    __device__ __forceinline__ float visit(const Visit&) const { return from_bits(BITS); }
+    __device__ __forceinline__ float visit(const Visit&) { return from_bits(BITS); }
 };

@@ -5,5 +5,5 @@
 
 template <class A>
 struct Gelu : Unary<A> {
-    __device__ __forceinline__ float visit(const Visit& v) const { return gelu(this->a.visit(v)); }
+    __device__ __forceinline__ float visit(const Visit& v) { return gelu(this->a.visit(v)); }
 };

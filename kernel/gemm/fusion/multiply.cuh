@@ -5,7 +5,7 @@
 
 template <class A, class B>
 struct Multiply : Binary<A, B> {
-    __device__ __forceinline__ float visit(const Visit& v) const {
+    __device__ __forceinline__ float visit(const Visit& v) {
         return mul_f32(this->a.visit(v), this->b.visit(v));
     }
 };

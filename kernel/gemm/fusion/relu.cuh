@@ -5,5 +5,5 @@
 
 template <class A>
 struct Relu : Unary<A> {
-    __device__ __forceinline__ float visit(const Visit& v) const { return relu(this->a.visit(v)); }
+    __device__ __forceinline__ float visit(const Visit& v) { return relu(this->a.visit(v)); }
 };

@@ -3,7 +3,7 @@
 #include "../../hardware/gmem.cuh"
 #include "node.cuh"
 
-struct RowBroadcast {
+struct RowBroadcast : Leaf {
     Subtile bias;
 
     // Read the numbers of 32 columns; columns beyond D are 0.
@@ -16,5 +16,5 @@ struct RowBroadcast {
                               first + e.column(j) < params.d_columns());
     }
 
-    __device__ __forceinline__ float visit(const Visit& v) const { return bias[v.column]; }
+    __device__ __forceinline__ float visit(const Visit& v) { return bias[v.column]; }
 };

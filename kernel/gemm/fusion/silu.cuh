@@ -5,5 +5,5 @@
 
 template <class A>
 struct Silu : Unary<A> {
-    __device__ __forceinline__ float visit(const Visit& v) const { return silu(this->a.visit(v)); }
+    __device__ __forceinline__ float visit(const Visit& v) { return silu(this->a.visit(v)); }
 };

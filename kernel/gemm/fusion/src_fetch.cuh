@@ -6,7 +6,7 @@
 #include "node.cuh"
 
 template <class Element>
-struct SrcFetch {
+struct SrcFetch : Leaf {
     Subtile c;
 
     // Read this thread's row of the next C subtile.
@@ -25,5 +25,5 @@ struct SrcFetch {
         arrive_on_empty(stage);
     }
 
-    __device__ __forceinline__ float visit(const Visit& v) const { return c[v.column]; }
+    __device__ __forceinline__ float visit(const Visit& v) { return c[v.column]; }
 };
