@@ -5,19 +5,29 @@ events: a box of A, B, SFA, SFB or C landed in shared memory; scales were copied
 TMEM; an accumulator changed; a box of D left. Each is named by where it belongs in the
 matrices, derived from TMA coordinates and descriptors alone. Steps, agents, stages and
 schedules may differ freely.
+
+A name has the corners of two boxes: scales have that of the operand that they scale, an
+operand's box that of the other operand beside its own. So one wrong box renames what
+came with it. Where the runs differ, boxes that only one of them loaded come first.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from fp4ref.arguments import require_instance
 from fp4ref.errors import InputError
-from fp4ref.evidence.hardware_events import HardwareEvent, Key, hardware_events
+from fp4ref.evidence.hardware_events import (
+    HardwareEvent,
+    Key,
+    hardware_events,
+    operand_boxes,
+)
 from fp4ref.evidence.matrix_element import element_at, scale_in_atom, sf_vec_size
 from fp4ref.execution.runs import Run
 from fp4ref.layout.scale_factors import ATOM_COLS, ATOM_NBYTES, ATOM_ROWS
@@ -149,9 +159,13 @@ def _compare_events(traces: list[Trace], counts: dict[str, int]) -> Difference |
     for key, event in mine.items():
         other = theirs.get(key)
         if other is None or other.data.shape != event.data.shape:
-            return _unmatched(key, event, other)
+            boxes = _other_box(*map(operand_boxes, traces))
+            return boxes or _unmatched(key, event, other)
         unequal = np.argwhere(event.data != other.data)
         if unequal.size:
+            boxes = _other_box(*map(operand_boxes, traces))
+            if boxes and boxes.key != key:
+                return boxes
             row, column = (int(x) for x in unequal[0])
             return _describe(traces, event, other, row, column)
         counts[key.tensor] = counts.get(key.tensor, 0) + 1
@@ -159,6 +173,60 @@ def _compare_events(traces: list[Trace], counts: dict[str, int]) -> Difference |
         if key not in mine:
             return _unmatched(key, None, event)
     return None
+
+
+def _other_box(
+    mine: list[HardwareEvent], theirs: list[HardwareEvent]
+) -> Difference | None:
+    """Name the first box that only one run loaded, by coordinates of its own."""
+    lost, came = _only_in(mine, theirs), _only_in(theirs, mine)
+    if not lost:
+        return _unmatched(came[0].key, None, came[0]) if came else None
+    first = lost[0]
+    came = [e for e in came if _own(e).receiver == _own(first).receiver]
+    if not came:
+        return _unmatched(first.key, first, None)
+
+    def shared(box: HardwareEvent) -> int:
+        return sum(map(int.__eq__, _own(box).coords, _own(first).coords))
+
+    other = max(came, key=shared)
+    corners = [f"coordinates {_own(e).coords}" for e in (first, other)]
+    events = first.event, other.event
+    return Difference(first.key, "another box", (corners[0], corners[1]), events)
+
+
+def _only_in(
+    boxes: list[HardwareEvent], others: list[HardwareEvent]
+) -> list[HardwareEvent]:
+    """Return the boxes that `others` has fewer of, in order of landing.
+
+    Of several that are the same but for their names, those without their equal.
+    """
+    more = Counter(map(_own, boxes))
+    more.subtract(map(_own, others))
+    fewer = [e for e in boxes if more[_own(e)] > 0]
+    names = {e.key for e in others}
+    return [e for e in fewer if e.key not in names] or fewer
+
+
+class _Own(NamedTuple):
+    """What a box is called by, without any other.
+
+    Attributes
+    ----------
+    receiver
+        Tensor, and rank of the CTA.
+    """
+
+    receiver: tuple[str, int]
+    coords: tuple[int, ...]
+    nbytes: int
+
+
+def _own(box: HardwareEvent) -> _Own:
+    coords = tuple(box.event.operands["coords"])
+    return _Own((box.key.tensor, box.key.rank), coords, box.data.size)
 
 
 def _unmatched(

@@ -61,6 +61,23 @@ def hardware_events(trace: Trace) -> dict[Key, HardwareEvent]:
     InputError
         The trace has no memory images.
     """
+    return _walked(trace).found
+
+
+def operand_boxes(trace: Trace) -> list[HardwareEvent]:
+    """Return every box of A, B, SFA and SFB, in order of landing.
+
+    Wrong coordinates can give two boxes one name; here are both.
+
+    Raises
+    ------
+    InputError
+        The trace has no memory images.
+    """
+    return _walked(trace).boxes
+
+
+def _walked(trace: Trace) -> _Walker:
     if not trace.images:
         raise InputError(
             "this trace holds no memory; record it with run(..., trace=True)"
@@ -68,7 +85,7 @@ def hardware_events(trace: Trace) -> dict[Key, HardwareEvent]:
     walker = _Walker(trace)
     for event in trace:
         walker.visit(event)
-    return walker.found
+    return walker
 
 
 _SCALES = ("SFA", "SFB")
@@ -162,6 +179,7 @@ class _Walker:
         self.trace = trace
         self.memory = {s: image.copy() for s, image in trace.images.items()}
         self.found: dict[Key, HardwareEvent] = {}
+        self.boxes: list[HardwareEvent] = []
         self._open: dict[tuple[str, int], _Fill] = {}
         self._filled: dict[str, list[_Filled]] = {}
         self._cluster = trace.meta.get("cluster", (1, 1, 1))
@@ -232,6 +250,8 @@ class _Walker:
             else:
                 key = fill.key(box.tensor, nth, rank=box.rank)
             self._add(key, box.event, self._window(box.where))
+            if box.tensor != "C":
+                self.boxes.append(self.found[key])
 
     def _find(self, where: Range) -> _Filled | None:
         live = self._filled.get(where.space, [])

@@ -37,14 +37,14 @@ CHANGES = [
         "gemm/partition.cuh",
         "Coords3 a_coords(WorkTile work, u32 k_tile) {\n    return {k_tile * TILE_K,",
         "Coords3 a_coords(WorkTile work, u32 k_tile) {\n    return {k_tile * 192,",
-        ("A at m 0, n 0, k 256, batch 0: present in one run only",),
+        ("A at m 0, n 0, k 256, batch 0: another box", "(192, 0, 0)"),
     ),
     Change(
         "B's box along N",
         "gemm/partition.cuh",
         "return {k_tile * TILE_K, work.n * TILE_N + half * B_ROWS, work.l};",
         "return {k_tile * TILE_K, work.n * 64 + half * B_ROWS, work.l};",
-        ("A at m 0, n 128, k 0", "present in one run only"),
+        ("B at m 0, n 128, k 0", "another box", "(0, 64, 0)"),
     ),
     Change(
         "SFA's box along K",

@@ -8,7 +8,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from wide_operands import wide_pair
 
+import fp4ref
+from fp4ref import GemmConfig, compare
+from fp4ref.evidence.comparison import Difference
+from fp4ref.evidence.faults.change import Change, changed_emulator
 from fp4ref.evidence.hardware_events import Key, hardware_events
 from fp4ref.trace import Barrier, Event, Range, Trace
 
@@ -111,3 +116,31 @@ def test_scales_go_with_the_operand_that_they_scale() -> None:
     )
     found = [key for key in hardware_events(trace_of(loads)) if key.tensor == "SFA"]
     assert found == [Key("SFA", 128, -1, 512, 2), Key("SFA", 128, -1, 640, 2)]
+
+
+def wrong_box(tensor: str, schedule: str) -> Difference:
+    """Let one operand's rows for the tile at (0, 0) be those of the next tile."""
+    config = GemmConfig.nvfp4(cluster_m=2, tile_n=64, stages=2)
+    a, b = wide_pair(0, 256, 128, 256)
+    given = {"config": config, "sms": 2, "schedule": schedule}
+    right = f"at = {tensor}_coords(work, k_tile, plan"
+    there = "WorkTile(1 - work.m, 1 - work.n, work.l)"
+    moved = f"({there} if work.m == work.n == 0 else work, k_tile, plan"
+    wrong = f"at = {tensor}_coords{moved}"
+    change = Change("fp4ref/gemm/load/multicast_loader.py", right, wrong)
+    clean = fp4ref.run(a, b, **given)
+    with changed_emulator(change):
+        found = compare(clean, fp4ref.run(a, b, **given)).first_difference
+    assert found
+    return found
+
+
+@pytest.mark.parametrize("schedule", ["eager", "late"])
+@pytest.mark.parametrize("tensor", ["a", "b"])
+def test_a_wrong_box_is_named_before_what_has_its_name_from_it(
+    tensor: str, schedule: str
+) -> None:
+    found = wrong_box(tensor, schedule)
+    assert found.key.tensor == tensor.upper()
+    assert found.coordinates == "another box"
+    assert found.values[0] != found.values[1]
