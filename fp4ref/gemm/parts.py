@@ -38,7 +38,7 @@ from fp4ref.gemm.pipeline import Stage
 from fp4ref.gemm.plan import Plan
 from fp4ref.gemm.shared_storage import SharedStorage
 from fp4ref.gemm.tile_grid import WorkTile
-from fp4ref.gemm.tiles.clc_request import ClusterRequest, TileRequest
+from fp4ref.gemm.tiles.clc_request import ClcRequest, ClusterRequest, TileRequest
 from fp4ref.gemm.tiles.clc_scheduler import ClcTileScheduler
 from fp4ref.gemm.tiles.scheduler import TileScheduler
 from fp4ref.gemm.tiles.static_scheduler import StaticTileScheduler
@@ -71,17 +71,8 @@ class Loader(Protocol):
 class Throttle(Protocol):
     """What lets the scheduler warp ask."""
 
-    def release(self) -> Generator[Blocked, None, None]:
+    def signal(self) -> Generator[Blocked, None, None]:
         """Say that a tile has been started."""
-        ...
-
-
-class ClcRequest(Protocol):
-    """How the scheduler warp asks for the next tiles."""
-
-    @staticmethod
-    def ask(warp: Warp, storage: SharedStorage, stage: Stage) -> None:
-        """Tell the full barriers what will come, and ask."""
         ...
 
 

@@ -34,7 +34,7 @@ def producer_warp(
     load_order = parts.load_order_barrier(warp, storage)
     with warp.frame("5 ctx"):
         while work.has_work:
-            yield from throttle.release()
+            yield from throttle.signal()
             split = work.tile.split
             first, count = split_k.k_idx(split), split_k.k_tile_count(split)
             prologue = min(staged, count)

@@ -42,7 +42,7 @@ __device__ __forceinline__ void producer_warp(const SharedStorage& storage) {
     const u32 staged = MAINLOOP_STAGES * K_GROUP;
     LoadOrderBarrier load_order(storage);
     while (work.has_work()) {
-        throttle.release();
+        throttle.signal();
         const u32 first = split_k.k_idx(work.tile.split);
         const u32 count = split_k.k_tile_count(work.tile.split);  // 2.3
         const u32 prologue = staged < count ? staged : count;

@@ -63,6 +63,9 @@ def test_all_that_blocks_synchronises() -> None:
         ("mbarrier.try_wait.parity.shared::cta.b64", True),
         ("mbarrier.arrive.expect_tx.shared::cta.b64", True),
         ("bar.sync", True),
+        ("ld.acquire.gpu.global.b32", True),
+        ("red.release.gpu.global.add.u32", True),
+        ("ld.global.f32", False),
         ("fence.proxy.async.shared::cta", True),
         ("cp.async.bulk.wait_group.read", True),
         ("tcgen05.commit.cta_group::1.mbarrier::arrive::one.b64", True),
@@ -162,6 +165,8 @@ def test_what_takes_the_place_of_an_instruction() -> None:
     test = "\tmbarrier.test_wait.parity.shared::cta.b64 p, [%r1], %r2;"
     assert replaced(test, "left out") == "\tsetp.ne.u32 p, 0, 0;"
     assert replaced(test, "answers yes") == "\tsetp.eq.u32 p, 0, 0;"
+    lock = "\tld.acquire.gpu.global.b32 %r1, [%rd1];"
+    assert replaced(lock, "left out", "%r2") == "\tmov.b32 %r1, %r2;"
     assert replaced("\t@elected mbarrier.expect_tx.b64 [%r1], 8;", "left out") == ""
 
 
@@ -194,7 +199,7 @@ def test_a_sample_of_the_reasons_holds(rotating_seed: int) -> None:
 def test_a_reason_can_fail() -> None:
     """Taken for another operation, each test speaks against it."""
     needed = Removal("emulator", "mma_warp > mma_tail: mbarrier.try_wait", "left out")
-    name = "producer_warp > release: mbarrier.try_wait"
+    name = "producer_warp > signal: mbarrier.try_wait"
     reason = REASONS[name]
     assert reason.check == "certified"
     with pytest.raises(HardwareFault):

@@ -171,7 +171,10 @@ def test_the_deduced_values_are_computed_once() -> None:
     assert isinstance(vars(Plan)["rings"], Deduced)
 
 
-OF_ALL_ROLES = {"cleanup", "pipeline", "tiles.work_iterator"}
+OF_ALL_ROLES = {
+    *("cleanup", "pipeline"),
+    *("tiles.work_iterator", "tiles.scheduler_work_iterator"),
+}
 ROLES = sorted(
     {path.stem for path in Path(plan_room.__file__).parents[1].glob("*_warp.py")}
     | OF_ALL_ROLES

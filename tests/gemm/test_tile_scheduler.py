@@ -13,16 +13,15 @@ from wide_operands import wide_pair
 import fp4ref
 from fp4ref import BlockScaled, GemmConfig
 from fp4ref.gemm.parts import parts
-from fp4ref.gemm.pipeline import Producer, committed_by_tma
 from fp4ref.gemm.plan import plan
 from fp4ref.gemm.plan.warps import WarpRole
 from fp4ref.gemm.problem import GemmProblem
 from fp4ref.gemm.roles import body
-from fp4ref.gemm.scheduler_warp import request_work
 from fp4ref.gemm.shared_storage import SharedStorage, init_barriers
 from fp4ref.gemm.tile_grid import TileGrid, WorkTile
 from fp4ref.gemm.tiles.clc_request import TileRequest
 from fp4ref.gemm.tiles.clc_scheduler import ClcTileScheduler
+from fp4ref.gemm.tiles.scheduler_work_iterator import SchedulerWorkIterator
 from fp4ref.hardware.clc import ClcFault
 from fp4ref.hardware.machine import Machine
 from fp4ref.hardware.schedule import make_schedule
@@ -61,7 +60,7 @@ def walk(
         while work.valid:
             seen[warp.cta.ctaid, warp.index].append((work.m, work.n, work.l))
             if warp.index == 2:
-                yield from throttle.release()
+                yield from throttle.signal()
             work = yield from scheduler.fetch_next_work()
 
     def asker(warp: Warp, storage: SharedStorage) -> Any:
@@ -171,11 +170,11 @@ def test_asking_again_after_a_failure_is_a_fault() -> None:
 
     def ask_on(warp: Warp, storage: SharedStorage) -> Any:
         yield from init_barriers(warp, storage)
-        producer = Producer(warp, storage.ring("clc"), committed_by_tma)
         scheduler = ClcTileScheduler(warp, storage)
+        work = SchedulerWorkIterator(warp, storage, scheduler, TileRequest)
         for _ in range(2):
-            yield from request_work(producer, storage, TileRequest)
-            yield from scheduler.fetch_next_work()
+            yield from work.advance_to_next_work()
+            yield from work.next()
 
     def idle(warp: Warp, storage: SharedStorage) -> Any:
         yield from init_barriers(warp, storage)

@@ -26,6 +26,7 @@ from fp4ref.evidence.removals.site import Call, Chain
 from fp4ref.gemm.config import GemmConfig
 
 _INSTRUCTION = re.compile(r"(\s*)(?:@!?%?\w+\s+)?([a-z][\w.:]*)([^;]*);")
+_COMPARISON = re.compile(r"\s*setp\.ne\.b32\s+[^,]*,[^,]*,\s*([^;]*);")
 _FUNCTION = re.compile(r"__device__ __forceinline__ .*?(\w+)\(")
 _WRITTEN = {MAIN, PARTS, PLAN, ROLES}
 """Files between the kernel's entry and a role, or written for each configuration."""
@@ -102,14 +103,17 @@ def _heads(file: str) -> list[tuple[int, str]]:
     ]
 
 
-def replaced(line: str, variant: Variant) -> str:
+def replaced(line: str, variant: Variant, awaited: str = "") -> str:
     """Return what takes the place of an instruction: nothing, or the answer.
 
-    A wait is a loop around ``try_wait``, which left out lets the warp go on.
+    A wait is a loop around ``try_wait`` or ``ld.acquire``, which left out lets the warp
+    go on. `awaited` is the operand that the loop compares the loaded word with.
     """
     found = _INSTRUCTION.match(line)
     assert found is not None
     indent, opcode, operands = found.groups()
+    if opcode.startswith("ld.acquire"):
+        return f"{indent}mov.b32 {operands.split(',')[0].strip()}, {awaited};"
     if not opcode.startswith(("mbarrier.try_wait", "mbarrier.test_wait")):
         return line[: found.start(1)] + line[found.end() :]
     done = opcode.startswith("mbarrier.try_wait") or variant == "answers yes"
@@ -133,6 +137,13 @@ def removed(
     config: GemmConfig, instruction: Instruction, variant: Variant
 ) -> Iterator[None]:
     """Leave one operation out of a configuration's text."""
-    line = _lines(config)[instruction.line]
-    with changed(config, instruction.line, replaced(line, variant)):
+    lines, number = _lines(config), instruction.line
+    text = replaced(lines[number], variant, _awaited(lines[number:]))
+    with changed(config, number, text):
         yield
+
+
+def _awaited(lines: list[str]) -> str:
+    """Return what the next comparison for inequality compares with, if there is one."""
+    compared = (_COMPARISON.match(line) for line in lines)
+    return next((found[1] for found in compared if found), "")

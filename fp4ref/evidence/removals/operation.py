@@ -1,7 +1,8 @@
 """operation: what is a synchronisation operation, in PTX and on the emulated machine.
 
-PTX decides: an instruction that waits, arrives, expects bytes, fences, commits or meets
-others. A function of the machine is the instruction that its docstring names.
+PTX decides: an instruction that waits, arrives, expects bytes, fences, commits, meets
+others, or acquires or releases a word of memory. A function of the machine is the
+instruction that its docstring names.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from fp4ref.hardware import (
     clc,
     cluster,
     cp_async,
+    gmem,
     mbarrier,
     named_barrier,
     smem,
@@ -25,7 +27,8 @@ from fp4ref.hardware import (
 )
 
 UNITS: tuple[ModuleType, ...] = (
-    *(clc, cluster, cp_async, mbarrier, named_barrier, smem, tcgen05, tma, tmem),
+    *(clc, cluster, cp_async, gmem, mbarrier, named_barrier, smem),
+    *(tcgen05, tma, tmem),
 )
 """The machine's modules whose functions are instructions."""
 
@@ -38,10 +41,11 @@ _SYNCHRONISES = re.compile(
     r"|tcgen05\.(commit|fence|wait|alloc|dealloc|relinquish_alloc_permit)\b"
     r"|cp\.async\.(bulk\.)?(commit|wait)_(group|all)\b"
     r"|cp\.async\.mbarrier\."
+    r"|ld\.acquire\b|red\.release\b"
 )
 _QUALIFIERS = re.compile(
-    r"\.(?:shared|sync|aligned|cta_group|relaxed|parity|read|\.)"
-    r"|(?<!mbarrier_init)\.(?:release|acquire)"
+    r"\.(?:shared|sync|aligned|cta_group|relaxed|parity|read|gpu|\.)"
+    r"|(?<!mbarrier_init)(?<!ld)(?<!red)\.(?:release|acquire)"
 )
 _NAMED = re.compile(r"``([a-z][\w.:]*)")
 

@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 from fp4ref.gemm.pipeline import Stage
 from fp4ref.gemm.shared_storage import SharedStorage
 from fp4ref.hardware import clc, cluster, mbarrier
 from fp4ref.hardware.sm import Warp
+
+
+class ClcRequest(Protocol):
+    """How the scheduler warp asks for the next tiles."""
+
+    @staticmethod
+    def ask(warp: Warp, storage: SharedStorage, stage: Stage) -> None:
+        """Tell the full barriers what will come, and ask."""
+        ...
 
 
 class TileRequest:

@@ -18,7 +18,7 @@ class ClcThrottle:
             warp, storage.ring("throttle"), arrive_on_full(WARP_THREADS)
         )
 
-    def release(self) -> Generator[Blocked, None, None]:
+    def signal(self) -> Generator[Blocked, None, None]:
         """Say that a tile has been started: one more may be asked for."""
         with (yield from self._ring.acquire()):
             pass
@@ -31,10 +31,10 @@ class FirstCtaThrottle(ClcThrottle):
         super().__init__(warp, storage)
         self._asks = storage.cta.is_first
 
-    def release(self) -> Generator[Blocked, None, None]:
+    def signal(self) -> Generator[Blocked, None, None]:
         """Say in the first CTA that a tile has been started."""
         if self._asks:
-            yield from super().release()
+            yield from super().signal()
 
 
 class NoThrottle:
@@ -43,6 +43,6 @@ class NoThrottle:
     def __init__(self, warp: Warp, storage: SharedStorage) -> None:
         pass
 
-    def release(self) -> Generator[Blocked, None, None]:
+    def signal(self) -> Generator[Blocked, None, None]:
         """Nothing to say."""
         yield from ()

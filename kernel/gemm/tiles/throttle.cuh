@@ -10,7 +10,7 @@ struct ClcThrottle {
         : ring{storage.throttle()} {}
 
     // A tile has been started: one more may be asked for.
-    __device__ __forceinline__ void release() { arrive_on_full(ring.acquire()); }
+    __device__ __forceinline__ void signal() { arrive_on_full(ring.acquire()); }
 };
 
 // In a cluster the first CTA asks for all, and is throttled by its own loads.
@@ -20,13 +20,13 @@ struct FirstCtaThrottle : ClcThrottle {
     __device__ __forceinline__ explicit FirstCtaThrottle(const SharedStorage& storage)
         : ClcThrottle(storage), asks(storage.cta.is_first()) {}
 
-    __device__ __forceinline__ void release() {
-        if (asks) ClcThrottle::release();
+    __device__ __forceinline__ void signal() {
+        if (asks) ClcThrottle::signal();
     }
 };
 
 // A static scheduler asks nobody.
 struct NoThrottle {
     __device__ __forceinline__ explicit NoThrottle(const SharedStorage&) {}
-    __device__ __forceinline__ void release() {}
+    __device__ __forceinline__ void signal() {}
 };
