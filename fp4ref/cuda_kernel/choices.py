@@ -1,7 +1,8 @@
-"""choices: the headers that differ between configurations, all three.
+"""choices: the headers that differ between configurations, all four.
 
 ``plan.cuh`` has the numbers, ``parts.cuh`` the piece for each job, ``roles.cuh`` what
-each warp runs. The files in ``kernel/gemm`` are those of ``GemmConfig()``, to be read.
+each warp runs, ``params.cuh`` the block that a launch passes. The files in
+``kernel/gemm`` are those of ``GemmConfig()``, to be read.
 """
 
 from __future__ import annotations
@@ -13,10 +14,12 @@ from inspect import getmodule
 from typing import Any
 
 from fp4ref.cuda_kernel.header import INLINE, PLAN, plan_header
+from fp4ref.cuda_kernel.parameters import PARAMS, with_struct
 from fp4ref.cuda_kernel.sources import expand, kernel_root
 from fp4ref.gemm import parts as parts_module
 from fp4ref.gemm import roles as roles_module
 from fp4ref.gemm.config import GemmConfig
+from fp4ref.gemm.fusion.launch_arguments import fields_of
 from fp4ref.gemm.fusion.node import Node
 from fp4ref.gemm.parts import Parts, parts
 from fp4ref.gemm.plan import Plan, plan
@@ -33,6 +36,10 @@ def headers(config: GemmConfig) -> dict[str, str]:
         PLAN: plan_header(config),
         PARTS: "\n".join(_parts_header(parts(planned))),
         ROLES: "\n".join(_roles_header(planned)),
+        PARAMS: with_struct(
+            (kernel_root() / PARAMS).read_text(encoding="utf-8"),
+            fields_of(planned.fusion),
+        ),
     }
 
 

@@ -13,11 +13,12 @@ from typing import Any
 import numpy as np
 
 from fp4ref.cuda_kernel.build import compile_kernel, require_tcgen05
-from fp4ref.cuda_kernel.parameters import PARAMS_NBYTES
+from fp4ref.cuda_kernel.parameters import block_layout
 from fp4ref.cuda_kernel.sources import ENTRY
 from fp4ref.device.driver import DeviceError, find_gpu
 from fp4ref.device.launch import Call, MapOf, Module, Pointer, Scalar, Struct
-from fp4ref.gemm.params import FIELDS, Field, Kind
+from fp4ref.gemm.fusion.launch_arguments import arguments_of, fields_of
+from fp4ref.gemm.params import Field, Kind
 from fp4ref.gemm.plan import plan
 from fp4ref.gemm.problem import GemmProblem
 from fp4ref.hardware.global_memory import GlobalMemory
@@ -46,8 +47,9 @@ def launch_device(problem: GemmProblem) -> str:
     compiled = compile_kernel(problem.config, arch)
     results = Module(compiled.cubin).run(kernel_call(problem))
     gmem = problem.machine.gmem
+    stored = {"D", "SFD", *arguments_of(problem.plan.fusion)}
     for found in gmem.allocations:
-        if found.name in ("D", "SFD"):
+        if found.name in stored:
             gmem.poke(found.address, results[found.name])
     return f"{gpu}, NVRTC {compiled.nvrtc}"
 
@@ -60,11 +62,12 @@ def kernel_call(problem: GemmProblem) -> Call:
         found.name: gmem.contents(found.address, found.nbytes)
         for found in gmem.allocations
     }
-    fields = tuple(device_argument(gmem, each, each.of(params)) for each in FIELDS)
+    block = fields_of(problem.plan.fusion)
+    fields = tuple(device_argument(gmem, each, each.of(params)) for each in block)
     return Call(
         ENTRY,
         buffers,
-        (Struct(fields, PARAMS_NBYTES),),
+        (Struct(fields, block_layout(block)[1]),),
         grid=dims,
         block=(problem.plan.threads, 1, 1),
         smem_nbytes=plan(problem.config).smem.end,

@@ -8,6 +8,7 @@ from functools import lru_cache
 from fp4ref.cuda_kernel.build import KernelCode, kernel_code
 from fp4ref.cuda_kernel.parameters import parameter_block
 from fp4ref.cuda_kernel.sources import ENTRY
+from fp4ref.gemm.fusion.launch_arguments import fields_of
 from fp4ref.gemm.problem import GemmProblem
 from fp4ref.gemm.shared_storage import SharedStorage, buffer_labels, used_rings
 from fp4ref.hardware.machine import Machine
@@ -51,7 +52,7 @@ def launch_ptx(
         _program(code.ptx),
         dims,
         (problem.plan.threads, 1, 1),
-        parameter_block(problem.params),
+        parameter_block(problem.params, fields_of(problem.plan.fusion)),
         cluster=problem.plan.cluster,
         smem_nbytes=problem.plan.smem.end,
         only=only,

@@ -48,9 +48,9 @@ def texts() -> dict[str, str]:
 
 def main() -> None:
     """Write the files, after the headers in the checkout."""
+    write_struct()
     for path, text in headers(GemmConfig()).items():
         (kernel_root() / path).write_text(text, encoding="utf-8")
-    write_struct()
     FOLDER.mkdir(exist_ok=True)
     for name, text in texts().items():
         data = gzip.compress(text.encode(), 9, mtime=0)

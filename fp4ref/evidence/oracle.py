@@ -7,7 +7,8 @@ difference may be no larger than the datapath's own truncation allows.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import Any
 
@@ -23,7 +24,9 @@ from fp4ref.arguments import (
 from fp4ref.errors import InputError
 from fp4ref.evidence import fused_dot_add
 from fp4ref.evidence.fused_dot_add import fused_product
+from fp4ref.evidence.tree_oracle import evaluate
 from fp4ref.gemm.config import GemmConfig
+from fp4ref.gemm.fusion.node import Node
 from fp4ref.numerics import (
     add_f32,
     encode_bf16,
@@ -47,10 +50,12 @@ FRACTION_BITS = 35
 
 @dataclass(frozen=True)
 class Expected:
-    """D and SFD that a run must have, bit for bit."""
+    """D and SFD that a run must have, bit for bit, and what its tree leaves."""
 
     d: NDArray[Any]
     sfd: NDArray[np.uint8] | None
+    aux: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    reductions: Mapping[str, NDArray[Any]] = field(default_factory=dict)
 
 
 def expected(
@@ -60,11 +65,13 @@ def expected(
     bias: NDArray[np.float32] | None = None,
     config: GemmConfig | None = None,
     alpha: float | None = None,
+    arguments: Mapping[str, Any] | None = None,
 ) -> Expected:
     """Return D and SFD of the whole problem, from whole products and `quantize_blocks`.
 
     The product is `matmul` of packed E2M1, and `fused_product` of all others. `alpha`
-    is None for 1 over the product of the global scales, as in `fp4ref.run`.
+    is None for 1 over the product of the global scales, as in `fp4ref.run`; so are
+    `arguments`.
     """
     config = GemmConfig() if config is None else config
     require_instance(
@@ -75,7 +82,9 @@ def expected(
     source = None if c is None else _float32_of_c(c, config, accumulators.shape)
     if bias is not None:
         bias = require_float32(bias, "bias")
-        if bias.shape != accumulators.shape[-1:]:
+        of_rows = isinstance(config.epilogue.fusion, Node)
+        lengths = accumulators.shape[-2:] if of_rows else accumulators.shape[-1:]
+        if bias.ndim != 1 or bias.shape[0] not in lengths:
             raise InputError(
                 f"bias of shape {bias.shape}; need {accumulators.shape[-1:]}"
             )
@@ -83,6 +92,10 @@ def expected(
         alpha = require_finite_float32(alpha, "alpha")
     else:
         alpha = 1.0 / (float(a.global_scale or 1) * float(b.global_scale or 1))
+    tree = config.epilogue.fusion
+    if isinstance(tree, Node):
+        given = dict(arguments or {}) | ({} if bias is None else {"bias": bias})
+        return _of_tree(tree, accumulators, source, alpha, given, config)
     alpha32 = np.float32(alpha)
     if bias is None:
         z = mul_f32(alpha32, accumulators)
@@ -99,6 +112,29 @@ def expected(
             z = gelu(z)
         case "silu":
             z = silu(z)
+    return _converted(z, config)
+
+
+def _of_tree(
+    tree: Node,
+    accumulators: NDArray[np.float32],
+    source: NDArray[np.float32] | None,
+    alpha: float,
+    arguments: Mapping[str, Any],
+    config: GemmConfig,
+) -> Expected:
+    """Return what a tree gives and leaves; a bias may be of rows or columns."""
+    batched = accumulators.ndim == 3
+    acc = accumulators if batched else accumulators[None]
+    c = source if source is None or batched else source[None]
+    found = evaluate(tree, acc, c, alpha, arguments)
+    aux = {name: x if batched else x[0] for name, x in found.aux.items()}
+    of_d = _converted(found.z if batched else found.z[0], config)
+    return replace(of_d, aux=aux, reductions=found.reductions)
+
+
+def _converted(z: NDArray[np.float32], config: GemmConfig) -> Expected:
+    """Return z in D's format, with the scales of its blocks."""
     match config.epilogue.d_format:
         case "f32":
             return Expected(z, None)

@@ -23,8 +23,10 @@ from fp4ref.execution.emulator import Emulator
 from fp4ref.execution.ptx import Ptx
 from fp4ref.execution.traced_machine import TracedMachine
 from fp4ref.gemm.config import GemmConfig
+from fp4ref.gemm.fusion.arguments import TensorResult
+from fp4ref.gemm.fusion.launch_arguments import arguments_of
 from fp4ref.gemm.plan.json_values import json_values
-from fp4ref.gemm.problem import GemmProblem
+from fp4ref.gemm.problem import GemmOutput, GemmProblem
 from fp4ref.hardware.machine import Machine, Races
 from fp4ref.hardware.machine_state import Ordering
 from fp4ref.hardware.order.race import Findings, Race, Verdict
@@ -69,6 +71,11 @@ class Run:
         is a fault with ``ordering="ptx"``.
     findings
         Accesses that nothing orders; None if nothing looked for them.
+    aux
+        Tensors of D's shape that the tree's nodes stored, by name.
+    reductions
+        Sums and absolute maxima of the tree's nodes, by name: float32, of shape (),
+        (N,) or (M,).
     """
 
     d: NDArray[Any]
@@ -80,6 +87,8 @@ class Run:
     meta: Mapping[str, Any] = field(default_factory=dict)
     advisories: Mapping[str, int] = field(default_factory=dict)
     findings: Findings | None = None
+    aux: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    reductions: Mapping[str, NDArray[Any]] = field(default_factory=dict)
 
     @property
     def verdict(self) -> Verdict:
@@ -114,6 +123,7 @@ def run(
     *,
     bias: NDArray[np.float32] | None = None,
     alpha: float | None = None,
+    arguments: Mapping[str, Any] | None = None,
     config: GemmConfig | None = None,
     backend: BackendName = "emulator",
     schedule: str | int = "eager",
@@ -140,6 +150,9 @@ def run(
     alpha
         Factor of the product, a parameter of the launch: one compiled kernel takes any.
         None takes ``1 / (global scale of A * global scale of B)``.
+    arguments
+        What the nodes of the configuration's tree take, by name: numbers, float32
+        vectors and tensors of D's shape.
     backend
         ``"emulator"``: the kernel as Python warps. ``"ptx"``: the PTX of the CUDA
         kernel in ``kernel/``, compiled by NVRTC where it is installed; without it the
@@ -185,19 +198,23 @@ def run(
     traced = TracedMachine(sms, schedule, ordering, trace, races)
     if c is not None and c.dtype == ml_dtypes.bfloat16:
         c = c.view(np.uint16)
-    problem = GemmProblem(traced.machine, a, b, c, bias, config, alpha)
+    problem = GemmProblem(traced.machine, a, b, c, bias, config, alpha, None, arguments)
     if progress:
         total = problem.params.grid.count if chosen is None else len(chosen)
         traced.machine.on_step.append(_reporter(progress, total, problem.plan.subtiles))
     meta = _meta(problem, backend)
     found = _launch(BACKENDS[backend], problem, chosen, traced, meta)
-    d, sfd, written = _results(problem, batched=a.codes.ndim == 3)
+    output = problem.output()
+    batched = a.codes.ndim == 3
+    d, sfd, written = _results(problem, output, batched)
+    aux, reductions = _left(problem, output, batched)
     machine = traced.machine
     stats, advisories = dict(machine.stats), dict(machine.advisories)
     watched = BACKENDS[backend].recorded and machine.order.watches
     findings = machine.order.findings if watched else None
     ran = problem.config
-    return Run(d, sfd, written, found, stats, ran, meta, advisories, findings)
+    results = d, sfd, written, found, stats, ran, meta, advisories, findings
+    return Run(*results, aux=aux, reductions=reductions)
 
 
 def _launch(
@@ -227,10 +244,9 @@ def _launch(
 
 
 def _results(
-    problem: GemmProblem, batched: bool
+    problem: GemmProblem, output: GemmOutput, batched: bool
 ) -> tuple[NDArray[Any], NDArray[np.uint8] | None, NDArray[np.bool_]]:
     """Return D, SFD and what was written, without a batch dimension if it had none."""
-    output = problem.output()
     d, sfd = _typed(output.d, problem.config), None
     if output.sfd is not None:
         _, m, n = problem.shape
@@ -238,6 +254,21 @@ def _results(
     if batched:
         return d, sfd, output.written
     return d[0], None if sfd is None else sfd[0], output.written[0]
+
+
+def _left(
+    problem: GemmProblem, output: GemmOutput, batched: bool
+) -> tuple[dict[str, NDArray[Any]], dict[str, NDArray[Any]]]:
+    """Return what the tree's nodes stored, and what they reduced, by name."""
+    of_tree = arguments_of(problem.plan.fusion).values()
+    tensors = {each.name for each in of_tree if isinstance(each, TensorResult)}
+    aux = {
+        name: value if batched else value[0]
+        for name, value in output.left.items()
+        if name in tensors
+    }
+    left = output.left.items()
+    return aux, {name: value for name, value in left if name not in tensors}
 
 
 def _check_types(config: object, c: object, bias: object) -> None:

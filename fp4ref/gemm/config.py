@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
@@ -167,6 +168,10 @@ class Epilogue:
         Where the formula is computed: ``"registers"``, as the accumulator comes from
         TMEM, or ``"smem"``, where the accumulator is written first. A tile that is not
         stored as it was multiplied (`store` and `swap_ab`) is transposed there.
+    fusion
+        A tree of `fp4ref.gemm.fusion`, as `build` makes it, in the place of the formula
+        above: then `beta`, `bias` and `activation` ask for nothing. None is the
+        formula.
     tmem_load
         Shape of ``tcgen05.ld``: with ``"32x32b"`` a thread has a row of the subtile,
         with ``"16x256b"`` pairs of elements of four rows, as ``stmatrix`` stores them.
@@ -184,6 +189,7 @@ class Epilogue:
     store: Literal["plain", "transposed"] = "plain"
     element_wise: Literal["registers", "smem"] = "registers"
     tmem_load: Literal["32x32b", "16x256b"] = "32x32b"
+    fusion: Hashable | None = None
 
 
 @dataclass(frozen=True)

@@ -116,7 +116,7 @@ def padded_c(
     if c is None:
         if plan.loads_c:
             raise InputError(
-                f"beta={config.epilogue.beta} needs c; pass c= of shape {(m, n)}"
+                f"{_who_needs_c(config)} needs c; pass c= of shape {(m, n)}"
             )
         return padded
     if c.dtype != dtype or c.shape not in ((m, n), (batches, m, n)):
@@ -126,6 +126,10 @@ def padded_c(
         )
     padded[..., :columns] = c if plain else c.swapaxes(-1, -2)
     return padded
+
+
+def _who_needs_c(config: GemmConfig) -> str:
+    return "the tree" if config.epilogue.fusion else f"beta={config.epilogue.beta}"
 
 
 def checked_bias(

@@ -7,8 +7,8 @@ that a launch passes and the struct of ``kernel/gemm/params.cuh``, and
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from enum import Enum
 from struct import calcsize
 from typing import Any
@@ -64,6 +64,10 @@ class GemmParams:
         As float32, applied to the accumulator.
     workspace
         Global address of partial sums and locks; 0 without split-K.
+    arguments
+        What the formula's nodes are passed, by slot: numbers and global addresses.
+    probe
+        Called with each region of D and its visit; silicon has none.
     """
 
     m: int
@@ -86,6 +90,12 @@ class GemmParams:
     b_address: int
     grid: TileGrid
     workspace: int = 0
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    probe: Callable[[Any, Any], None] | None = None
+
+    def passed(self, slot: str) -> Any:
+        """Return what a node's slot holds; that of the bias is a field of its own."""
+        return self.arguments.get(slot, self.bias)
 
     @property
     def k_tiles(self) -> int:

@@ -8,6 +8,8 @@ element offsets, fastest dimension first. Scale factors are copied as 16-bit ele
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
 
 from fp4ref.gemm.params import GemmParams
 from fp4ref.gemm.plan import Plan
@@ -30,6 +32,7 @@ def gemm_params(
     at: Mapping[str, int],
     scale_format: ScaleFormat | None,
     alpha: float,
+    arguments: Mapping[str, Any] = MappingProxyType({}),
 ) -> GemmParams:
     """Return the kernel's parameters for tensors at these addresses.
 
@@ -40,6 +43,8 @@ def gemm_params(
     at
         Global address by tensor name; SFD, bias and the workspace of split-K may be
         missing, and C, SFA and SFB where the kernel has none.
+    arguments
+        What the formula's nodes are passed, by slot.
     """
     batches, m, n, k = shape
     config = plan.config
@@ -76,6 +81,7 @@ def gemm_params(
         b_address=at["B"],
         grid=TileGrid.of(m, n, batches, config),
         workspace=at.get("workspace", 0),
+        arguments=arguments,
     )
 
 

@@ -5,7 +5,7 @@ What the host does. Tensor maps of the problem are made here, once.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from operator import index
 from typing import Any
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from fp4ref.errors import InputError
 from fp4ref.gemm.config import GemmConfig
+from fp4ref.gemm.fusion.launch_arguments import place, results
 from fp4ref.gemm.nvfp4_gemm import nvfp4_gemm
 from fp4ref.gemm.operand_checks import (
     alpha_of,
@@ -62,11 +63,14 @@ class GemmOutput:
         (L, padded bytes) in the 128x4 layout; None unless D is NVFP4.
     written
         (L, M, N): which elements of D were stored.
+    left
+        What the formula's nodes left, by name.
     """
 
     d: NDArray[Any]
     sfd: Bytes | None
     written: NDArray[np.bool_]
+    left: Mapping[str, NDArray[Any]]
 
 
 class GemmProblem:
@@ -86,6 +90,8 @@ class GemmProblem:
         ``1 / (global scale of A * global scale of B)``.
     workspace
         Bytes for the sums and locks of split-K, the locks zero; None makes them.
+    arguments
+        What a tree's nodes take, by name; a tree has its bias from `bias` or from here.
 
     Raises
     ------
@@ -103,6 +109,7 @@ class GemmProblem:
         config: GemmConfig,
         alpha: float | None = None,
         workspace: NDArray[np.uint8] | None = None,
+        arguments: Mapping[str, Any] | None = None,
     ) -> None:
         planned = plan(config)
         batches, m, n, k = sizes(a, b, planned)
@@ -118,7 +125,11 @@ class GemmProblem:
             self._sfd_nbytes = batches * sf_nbytes(m, -(-n // block.vec_size))
         if config.operands.swap_ab:
             a, b, m, n = b, a, n, m
+        passed = dict(arguments or {})
+        if bias is not None and config.epilogue.fusion is not None:
+            passed["bias"], bias = bias, None
         at = self._upload(a, b, c, bias)
+        slots = place(self.plan.fusion, machine.gmem, passed, self.stored_shape)
         tiles = TileGrid.of(m, n, batches, config).output_tiles
         at["workspace"] = self._workspace(workspace, tiles)
         self.params = gemm_params(
@@ -127,6 +138,7 @@ class GemmProblem:
             at,
             a.scale_format,
             alpha_of(a, b, alpha),
+            slots,
         )
 
     @property
@@ -275,7 +287,9 @@ class GemmProblem:
             known = gmem.written[sfd_start : sfd_start + self._sfd_nbytes]
             sfd = np.where(known, sfd, 0).astype(np.uint8).reshape(batches, -1)
         zero = d.dtype.type(0)
-        return GemmOutput(np.where(mask, d, zero), sfd, mask)
+        slots = self.params.arguments
+        left = results(self.plan.fusion, gmem, slots, self.stored_shape)
+        return GemmOutput(np.where(mask, d, zero), sfd, mask, left)
 
 
 def _check_units(batches: int, config: GemmConfig) -> None:

@@ -108,6 +108,32 @@ def red_release(warp: Warp, address: int, value: int) -> None:
     warp.record("red.add", {"lanes": 1})
 
 
+def red_max(
+    warp: Warp, addresses: NDArray[np.int64], values: NDArray[np.uint32]
+) -> None:
+    """Make each word the larger one of itself and a value: ``red.global.max.u32``.
+
+    Nothing is ordered by it. Maxima may come in any order, so the result does not
+    depend on it.
+
+    Parameters
+    ----------
+    addresses, values
+        (lanes,) of the active lanes.
+    """
+    gmem, order = warp.machine.gmem, warp.machine.order
+    actor, strong = warp.actor, (SCOPES["gpu"], WORD_NBYTES)
+    for lane, (each, value) in enumerate(zip(addresses, values, strict=True)):
+        at = (gmem.space, int(each))
+        where = Range("gmem", int(each), WORD_NBYTES)
+        order.strong_read(actor, lane, at, False, "gpu")
+        order.generic(actor, gmem, where, "red.max", True, (1 << lane,), *strong)
+        order.strong_write(actor, lane, at, False, "gpu", modifies=True)
+        larger = np.maximum(gmem.read(where).view("<u4"), value)
+        gmem.write(where, larger.view(np.uint8))
+    warp.record("red.max", {"lanes": int(addresses.size)})
+
+
 @dataclass(frozen=True, slots=True)
 class WordWait:
     """A thread loads a word until it has a value."""

@@ -1,4 +1,4 @@
-"""arithmetic: correctly rounded float32 fma, mul, add and div on arrays.
+"""arithmetic: correctly rounded float32 operations on arrays: fma, mul, add, div.
 
 These are PTX ``fma.rn.f32``, ``mul.rn.f32``, ``add.rn.f32`` and ``div.rn.f32``
 (CUDA ``__fmaf_rn``, ``__fmul_rn``, ``__fadd_rn``, ``__fdiv_rn``): round to nearest
@@ -88,6 +88,48 @@ def add_f32(a: npt.ArrayLike, b: npt.ArrayLike) -> F32:
         An argument is not float32, or the shapes do not broadcast.
     """
     return _rounded("add_f32", np.add, a, b)
+
+
+def sub_f32(a: npt.ArrayLike, b: npt.ArrayLike) -> F32:
+    """Return ``a - b``. PTX: ``sub.rn.f32``.
+
+    Raises
+    ------
+    InputError
+        An argument is not float32, or the shapes do not broadcast.
+    """
+    return _rounded("sub_f32", np.subtract, a, b)
+
+
+def max_nan(a: npt.ArrayLike, b: npt.ArrayLike) -> F32:
+    """Return the larger one; a NaN wins, and -0 < +0. PTX: ``max.NaN.f32``.
+
+    Raises
+    ------
+    InputError
+        An argument is not float32, or the shapes do not broadcast.
+    """
+    larger = _rounded("max_nan", np.maximum, a, b)
+    # NumPy does not order the zeros: the sum of +0 and -0 is +0, of -0 and -0 is -0.
+    return np.where(larger == 0, add_f32(_zero(a), _zero(b)), larger)
+
+
+def min_nan(a: npt.ArrayLike, b: npt.ArrayLike) -> F32:
+    """Return the smaller one; a NaN wins, and -0 < +0. PTX: ``min.NaN.f32``.
+
+    Raises
+    ------
+    InputError
+        An argument is not float32, or the shapes do not broadcast.
+    """
+    x, y = require_float32(a, "min_nan a"), require_float32(b, "min_nan b")
+    return canonical_nan(-max_nan(-x, -y))
+
+
+def _zero(x: npt.ArrayLike) -> F32:
+    """Return x where it is a zero, else -0, which adds nothing."""
+    array = require_float32(x, "x")
+    return np.where(array == 0, array, np.float32(-0.0))
 
 
 def div_f32(a: npt.ArrayLike, b: npt.ArrayLike) -> F32:

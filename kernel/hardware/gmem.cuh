@@ -1,6 +1,7 @@
 // gmem: global memory with named allocations.
 //
-// What the kernel reads and writes without TMA: the bias and the scales of D.
+// What the kernel reads and writes without TMA: the bias, the scales of D, and what the nodes of
+// a formula load, store and reduce.
 #pragma once
 #include "sm.cuh"
 
@@ -35,6 +36,33 @@ __device__ __forceinline__ void gmem_ld_each(u64 address, float (&data)[4]) {
 __device__ __forceinline__ void gmem_st(u64 address, const float* data) {
     asm volatile("st.global.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(address), "f"(data[0]),
                  "f"(data[1]), "f"(data[2]), "f"(data[3])
+                 : "memory");
+}
+
+__device__ __forceinline__ void gmem_st(u64 address, u32 data) {
+    asm volatile("st.global.b32 [%0], %1;" ::"l"(address), "r"(data) : "memory");
+}
+
+__device__ __forceinline__ void gmem_st(u64 address, u32x4 data) {
+    asm volatile("st.global.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(address), "r"(data.x),
+                 "r"(data.y), "r"(data.z), "r"(data.w)
+                 : "memory");
+}
+
+__device__ __forceinline__ void gmem_ld_each(u64 address, u32 (&data)[4]) {
+    asm volatile("ld.global.v4.b32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(data[0]), "=r"(data[1]), "=r"(data[2]), "=r"(data[3])
+                 : "l"(address)
+                 : "memory");
+}
+
+__device__ __forceinline__ void gmem_ld_each(u64 address, u32& data) {
+    asm volatile("ld.global.b32 %0, [%1];" : "=r"(data) : "l"(address) : "memory");
+}
+
+// Make the word at `address` the larger one of itself and `value`.
+__device__ __forceinline__ void gmem_red_max(u64 address, u32 value) {
+    asm volatile("red.relaxed.gpu.global.max.u32 [%0], %1;" ::"l"(address), "r"(value)
                  : "memory");
 }
 

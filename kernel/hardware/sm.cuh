@@ -28,6 +28,14 @@ __device__ __forceinline__ u32 warp_index() {
 // What the lanes have written to memory is visible to each other.
 __device__ __forceinline__ void warp_sync() { __syncwarp(); }
 
+// The largest value of all lanes.
+__device__ __forceinline__ u32 warp_max(u32 value) { return __reduce_max_sync(~0u, value); }
+
+// The value of the lane whose number differs in the bits of `mask`.
+__device__ __forceinline__ float warp_xor(float value, u32 mask) {
+    return __shfl_xor_sync(~0u, value, mask);
+}
+
 // True in one lane of the warp, the lowest.
 __device__ __forceinline__ bool elect_sync() {
     u32 elected;

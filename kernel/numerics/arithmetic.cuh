@@ -1,4 +1,4 @@
-// arithmetic: correctly rounded float32 fma, mul, add and div on arrays.
+// arithmetic: correctly rounded float32 operations on arrays: fma, mul, add, div.
 //
 // Here on one number. The compiler contracts none of these.
 #pragma once
@@ -7,6 +7,7 @@
 __device__ __forceinline__ float fma_f32(float a, float b, float c) { return __fmaf_rn(a, b, c); }
 __device__ __forceinline__ float mul_f32(float a, float b) { return __fmul_rn(a, b); }
 __device__ __forceinline__ float add_f32(float a, float b) { return __fadd_rn(a, b); }
+__device__ __forceinline__ float sub_f32(float a, float b) { return __fsub_rn(a, b); }
 __device__ __forceinline__ float div_f32(float a, float b) { return __fdiv_rn(a, b); }
 
 // max and min that keep a NaN, where fmaxf would drop it.

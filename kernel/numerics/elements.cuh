@@ -1,6 +1,6 @@
 // elements: the table of number formats, and of the blocks that share a scale.
 //
-// Here only those that C and D can have: 16 bytes of shared memory from and to float32.
+// Here only those that C, D and aux tensors can have: 16 bytes of memory from and to float32.
 #pragma once
 #include "formats.cuh"
 
@@ -39,6 +39,25 @@ struct F16 {
     static __device__ __forceinline__ u32x4 encode(const float* from) {
         return {encode_f16(from[0], from[1]), encode_f16(from[2], from[3]),
                 encode_f16(from[4], from[5]), encode_f16(from[6], from[7])};
+    }
+};
+
+// One word is four.
+struct E4M3 {
+    static constexpr u32 PER_CHUNK = 16;
+
+    static __device__ __forceinline__ void decode(const u32 (&chunk)[4], float* to) {
+#pragma unroll
+        for (u32 i = 0; i < 8; ++i) {
+            const u16 pair = static_cast<u16>(chunk[i / 2] >> 16 * (i % 2));
+            decode_ue4m3(pair, to[2 * i], to[2 * i + 1]);
+        }
+    }
+    static __device__ __forceinline__ u32 word(const float* x) {
+        return encode_ue4m3(x[0], x[1]) | static_cast<u32>(encode_ue4m3(x[2], x[3])) << 16;
+    }
+    static __device__ __forceinline__ u32x4 encode(const float* from) {
+        return {word(from), word(from + 4), word(from + 8), word(from + 12)};
     }
 };
 

@@ -9,6 +9,7 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
+from tree_cases import TREES
 
 from fp4ref import GemmConfig, frames, plan
 from fp4ref.cuda_kernel.choices import pieces
@@ -160,6 +161,7 @@ def test_each_file_is_in_the_kernel() -> None:
         GemmConfig.nvfp4(store="transposed", element_wise="smem", bias=True),
         GemmConfig.nvfp4(tmem_load="16x256b", d_format="bf16"),
         GemmConfig.nvfp4(loader="cp_async"),
+        *(case.config() for case in TREES),
     ]
     taken = {file for config in configs for file in pieces(config)}
     assert taken == {f"kernel/{name(source)}{source.suffix}" for source in SOURCES}

@@ -44,7 +44,7 @@ CUDA = """
 
 template <class A>
 struct Magnitude : Unary<A> {
-    __device__ __forceinline__ float visit(const Visit& v) const {
+    __device__ __forceinline__ float visit(const Visit& v) {
         return fabsf(this->a.visit(v));
     }
 };

@@ -10,12 +10,14 @@ import pytest
 from fp4ref import GemmConfig, ScaleFormat, plan
 from fp4ref.errors import ConfigError
 from fp4ref.gemm.config import FIELDS
+from fp4ref.gemm.fusion.expression import acc, alpha, build, c
 from fp4ref.gemm.fusion.registry import activations
 from fp4ref.gemm.plan import Plan
 from fp4ref.gemm.plan.rules import RULES, Rule, broken
 from fp4ref.numerics.kinds import OPERAND_FORMATS
 
 PAIR = {"cta_group": 2, "tile_m": 256, "cluster_m": 2}
+TREE = build(alpha * acc + c, c="bf16").fusion
 LEGAL = [
     GemmConfig(),
     GemmConfig.example_72b(beta=0.5),
@@ -25,6 +27,7 @@ LEGAL = [
     GemmConfig.nvfp4(operand_format="bf16", tile_n=256, tile_k=64),
     GemmConfig.nvfp4(swap_ab=True, element_wise="smem", tile_n=64, splits=2),
     GemmConfig.nvfp4(tmem_load="16x256b", d_format="bf16", loader="cp_async"),
+    GemmConfig.nvfp4(fusion=TREE, c_format="bf16"),
     GemmConfig.nvfp4(**PAIR | {"tile_m": 128}, operand_format="f16"),
     GemmConfig.nvfp4(tile_n=256, accumulator_stages=2),
 ]
@@ -114,6 +117,7 @@ VALUES: dict[str, tuple[Any, ...]] = {
     "store": ("plain", "transposed", "other"),
     "element_wise": ("registers", "smem", "other"),
     "tmem_load": ("32x32b", "16x256b", "16x64b"),
+    "fusion": (None, TREE, "relu"),
 }
 """For each field what is legal by itself, and what is not."""
 ANYTHING = (0, -0.0, 1j, "", b"x", None, True, [], 10**5000, float("inf"))

@@ -80,6 +80,8 @@ def fuse(e: Epilogue, at: Region, visit: Visit) -> F32:
     What lies outside D becomes +0, so that it cannot reach a block scale.
     """
     z = e.fusion.value(visit)
+    if e.params.probe:
+        e.params.probe(at, visit)
     e.warp.note(
         "fusion", subtile=at.subtile, rows=len(at.rows), columns=len(at.columns)
     )

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fp4ref.gemm.fusion.node import F32, EpilogueWarp, Node, Region, Visit
+from fp4ref.gemm.fusion.arguments import Argument, VectorArgument
+from fp4ref.gemm.fusion.node import F32, EpilogueWarp, Node, Region, Visit, slot
 from fp4ref.hardware import gmem
 from fp4ref.hardware.sm import Blocked
 from fp4ref.trace import Range
@@ -15,19 +16,45 @@ from fp4ref.trace import Range
 
 @dataclass(frozen=True, repr=False)
 class ColBroadcast(Node):
-    """CUTLASS's ``Sm90ColBroadcast`` of the bias, where D lies in rows of M."""
+    """CUTLASS's ``Sm90ColBroadcast``.
+
+    Parameters
+    ----------
+    name
+        Of the vector among the launch's arguments; None is the configuration's bias,
+        where D lies in rows of M.
+    """
+
+    name: str | None = None
+
+    @property
+    def _slot(self) -> str:
+        return "bias" if self.name is None else f"col_{self.name}"
+
+    @property
+    def arguments(self) -> tuple[Argument, ...]:
+        """The vector, (M,)."""
+        if self.name is None:
+            return ()
+        return (VectorArgument(self.name, self._slot, axis=1),)
+
+    @property
+    def template(self) -> tuple[str, ...]:
+        """The slot."""
+        return (slot(self._slot),)
 
     def previsit(
         self, e: EpilogueWarp, at: Region
     ) -> Generator[Blocked, None, F32 | None]:
         """Read the numbers of 32 rows; rows beyond D have 0: (32, 1)."""
-        bias = np.zeros((len(at.rows), 1), np.float32)
+        values = np.zeros((len(at.rows), 1), np.float32)
         count = min(at.rows.stop, e.params.d_rows) - at.rows.start
         if count > 0:
-            where = Range("gmem", e.params.bias + 4 * at.rows.start, 4 * count)
-            bias[:count, 0] = gmem.ld(e.warp, where)[0].view("<f4")
+            first = e.params.passed(self._slot)
+            where = Range("gmem", first + 4 * at.rows.start, 4 * count)
+            values[:count, 0] = gmem.ld(e.warp, where)[0].view("<f4")
         yield from ()
-        return bias
+        return values
 
     def visit(self, v: Visit, *inputs: F32) -> F32:
         """Return what was read."""

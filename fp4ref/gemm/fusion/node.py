@@ -17,6 +17,7 @@ from typing import ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from fp4ref.gemm.fusion.arguments import Argument
 from fp4ref.gemm.params import GemmParams
 from fp4ref.gemm.pipeline import Consumer, Stage
 from fp4ref.gemm.tile_grid import WorkTile
@@ -27,7 +28,7 @@ Loaded = dict["Node", F32]
 
 
 class EpilogueWarp(Protocol):
-    """What a node that loads may use of its warp."""
+    """What a node that loads or stores may use of its warp."""
 
     warp: Warp
     c: Consumer
@@ -96,13 +97,26 @@ class Visit:
 
 @dataclass(frozen=True)
 class Node(ABC):
-    """One operation of the formula."""
+    """One operation of the formula.
+
+    Attributes
+    ----------
+    stores
+        Whether it leaves something besides its value, so that a tree has it once.
+    """
+
+    stores: ClassVar[bool] = False
 
     @property
     def inputs(self) -> tuple[Node, ...]:
         """The nodes whose values it takes, in order."""
         values = (getattr(self, each.name) for each in fields(self))
         return tuple(value for value in values if isinstance(value, Node))
+
+    @property
+    def arguments(self) -> tuple[Argument, ...]:
+        """What the launch passes to it, and what it leaves."""
+        return ()
 
     def walk(self) -> Iterator[Node]:
         """Give every node below and then this one: the order of evaluation."""
@@ -175,11 +189,21 @@ class Node(ABC):
         v.values[self] = found
         return found
 
+    @property
+    def template(self) -> tuple[str, ...]:
+        """What follows its inputs in the C++ type: formats and slots."""
+        return ()
+
     def __repr__(self) -> str:
         """Return the C++ type."""
-        arguments = [repr(each) for each in self.inputs]
+        arguments = [*(repr(each) for each in self.inputs), *self.template]
         name = type(self).__name__
         return f"{name}<{', '.join(arguments)}>" if arguments else name
+
+
+def slot(name: str) -> str:
+    """Return the C++ template argument that names a field of the parameter block."""
+    return f"&GemmParams::{name}"
 
 
 @dataclass(frozen=True, repr=False)

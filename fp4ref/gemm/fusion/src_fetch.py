@@ -22,15 +22,16 @@ class SrcFetch(Node):
     Parameters
     ----------
     element
-        Name of C's format.
+        Name of C's format; None until `build` has chosen it.
     """
 
-    element: str
+    element: str | None = None
 
     def previsit(
         self, e: EpilogueWarp, at: Region
     ) -> Generator[Blocked, None, F32 | None]:
         """Read this warp's rows of the next C subtile: (32, 32)."""
+        assert self.element is not None, "an epilogue of build names C's format"
         element = ELEMENTS[self.element]
         row_nbytes = len(at.columns) * element.bits // 8
         with (yield from e.c.wait()) as stage:
@@ -46,6 +47,7 @@ class SrcFetch(Node):
         """Return what was read."""
         return v.loaded[self]
 
-    def __repr__(self) -> str:
-        """Return the C++ type."""
-        return f"SrcFetch<{self.element.upper()}>"
+    @property
+    def template(self) -> tuple[str, ...]:
+        """The format."""
+        return (str(self.element).upper(),)

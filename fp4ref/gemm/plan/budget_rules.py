@@ -117,6 +117,7 @@ _EVERY_COUNT = (
     "clc_stages",
     "scheduler",
     "beta",
+    "fusion",
     "loader",
 )
 

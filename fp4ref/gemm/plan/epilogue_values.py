@@ -9,6 +9,7 @@ from fp4ref.gemm.fusion.col_broadcast import ColBroadcast
 from fp4ref.gemm.fusion.linear_combination import linear_combination
 from fp4ref.gemm.fusion.node import Node
 from fp4ref.gemm.fusion.row_broadcast import RowBroadcast
+from fp4ref.gemm.fusion.src_fetch import SrcFetch
 from fp4ref.gemm.plan.warps import EPILOGUE_THREADS, WARP_THREADS
 from fp4ref.gemm.plan.why import deduced
 from fp4ref.hardware.tensor_map import DataType
@@ -51,14 +52,16 @@ class EpilogueValues:
         return rows * self.column_parts
 
     @deduced(
-        "C is {c.c_format} and beta is {c.beta}: read if both are there",
+        "C is {c.c_format} and beta is {c.beta}: read if both are there, or a tree "
+        "has C",
         _KERNEL,
     )
     def loads_c(self) -> bool:
-        """Whether C is read: it exists and beta is not 0."""
-        return (
-            self.config.epilogue.c_format is not None and self.config.epilogue.beta != 0
-        )
+        """Whether C is read: it exists and beta is not 0, or it is in the tree."""
+        asked = self.config.epilogue
+        if isinstance(asked.fusion, Node):
+            return any(isinstance(each, SrcFetch) for each in asked.fusion.walk())
+        return asked.c_format is not None and asked.beta != 0
 
     @deduced(
         "asked: {c.c_format}; a kernel without C has the type of none",
@@ -121,12 +124,14 @@ class EpilogueValues:
 
     @deduced(
         "activation(beta * C + (alpha * acc + bias)), innermost first; without C, or "
-        "with beta 0, C is +0",
+        "with beta 0, C is +0; or the tree asked for",
         "CUTLASS sm90_callbacks_tma_warpspecialized.hpp",
     )
     def fusion(self) -> Node:
         """The epilogue's formula as a tree of nodes."""
         config = self.config
+        if isinstance(config.epilogue.fusion, Node):
+            return config.epilogue.fusion
         return linear_combination(
             beta=config.epilogue.beta,
             source=config.epilogue.c_format if self.loads_c else None,

@@ -3,8 +3,9 @@
 #include "../../hardware/gmem.cuh"
 #include "node.cuh"
 
+template <auto VECTOR>
 struct RowBroadcast : Leaf {
-    Subtile bias;
+    Subtile values;
 
     // Read the numbers of 32 columns; columns beyond D are 0.
     __device__ __forceinline__ void previsit(Epilogue& e, WorkTile work, u32 subtile) {
@@ -12,9 +13,9 @@ struct RowBroadcast : Leaf {
         const u32 first = e.d_column(work, subtile);
 #pragma unroll
         for (u32 j = 0; j < SUBTILE_N; ++j)
-            bias[j] = gmem_ld(params.bias + first + e.column(j),
+            values[j] = gmem_ld(params.*VECTOR + first + e.column(j),
                               first + e.column(j) < params.d_columns());
     }
 
-    __device__ __forceinline__ float visit(const Visit& v) { return bias[v.column]; }
+    __device__ __forceinline__ float visit(const Visit& v) { return values[v.column]; }
 };

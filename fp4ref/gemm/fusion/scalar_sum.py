@@ -1,0 +1,56 @@
+"""scalar_sum: the sum of all values, which are handed on.
+
+A thread adds 32 columns, the first ones first, and the lanes of a warp add these sums
+as a butterfly. The host adds the blocks, first along a row, then the rows, then the
+batches.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from fp4ref.gemm.fusion.arguments import BLOCK, Argument, SumResult
+from fp4ref.gemm.fusion.node import F32, EpilogueWarp, Region, Steps, Unary, Visit, slot
+from fp4ref.gemm.fusion.partial_sums import store_partial, sum_of_columns, sum_of_lanes
+
+
+@dataclass(frozen=True, repr=False)
+class ScalarSum(Unary):
+    """CUTLASS's ``Sm90ScalarReduction`` of ``plus``, without its final reduction.
+
+    Parameters
+    ----------
+    name
+        Among the run's results.
+    """
+
+    name: str
+
+    stores = True
+
+    @property
+    def arguments(self) -> tuple[Argument, ...]:
+        """The partial sums."""
+        return (SumResult(self.name, f"sum_{self.name}", rows=True, columns=True),)
+
+    @property
+    def template(self) -> tuple[str, ...]:
+        """The slot."""
+        return (slot(f"sum_{self.name}"),)
+
+    def visit(self, v: Visit, *inputs: F32) -> F32:
+        """Hand the value on."""
+        return inputs[0]
+
+    def reduce(self, e: EpilogueWarp, at: Region, v: Visit) -> Steps:
+        """One lane stores the warp's sum."""
+        value = np.where(v.inside, v.values[self], np.float32(0))
+        rows = np.array([at.rows.start // BLOCK])
+        columns = np.array([at.columns.start // BLOCK])
+        extents = -(-e.params.d_rows // BLOCK), -(-e.params.d_columns // BLOCK)
+        sums = e.params.passed(f"sum_{self.name}")
+        total = sum_of_lanes(sum_of_columns(value))
+        store_partial(e, sums, at, extents, (rows, columns), total)
+        yield from ()

@@ -1,0 +1,17 @@
+"""subtract: a - b, rounded once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fp4ref.gemm.fusion.node import F32, Binary, Visit
+from fp4ref.numerics.arithmetic import sub_f32
+
+
+@dataclass(frozen=True, repr=False)
+class Subtract(Binary):
+    """PTX: ``sub.rn.f32``."""
+
+    def visit(self, v: Visit, *inputs: F32) -> F32:
+        """Apply it."""
+        return sub_f32(*inputs)

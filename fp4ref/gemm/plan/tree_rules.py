@@ -1,0 +1,123 @@
+"""Parts 1 and 7. tree_rules: which trees this kernel computes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from keyword import iskeyword
+
+from fp4ref.arguments import shown
+from fp4ref.gemm.fusion.node import Node
+from fp4ref.gemm.fusion.src_fetch import SrcFetch
+from fp4ref.gemm.plan.rules import THIS_KERNEL, rule
+from fp4ref.gemm.plan.values import Plan
+
+_IS_TREE = "fusion is a tree"
+_VISITOR = "CUTLASS sm90_visitor_tma_warpspecialized.hpp"
+_LONGEST = 40
+"""Characters of a name."""
+
+
+def _tree(p: Plan) -> Node | None:
+    asked = p.config.epilogue.fusion
+    return asked if isinstance(asked, Node) else None
+
+
+@rule(_IS_TREE, THIS_KERNEL, "fusion")
+def _is_tree(p: Plan) -> str | None:
+    asked = p.config.asked("fusion")
+    if asked is None or isinstance(asked, Node):
+        return None
+    return (
+        f"fusion={shown(asked)}: a tree of fp4ref.gemm.fusion is needed. Use "
+        "epilogue=build(relu(alpha * acc)), or fusion=None"
+    )
+
+
+_FORMULA = {"beta": 0.0, "bias": False, "activation": None}
+
+
+@rule("a tree is the whole formula", THIS_KERNEL, _IS_TREE, "fusion", *_FORMULA)
+def _whole(p: Plan) -> str | None:
+    if _tree(p) is None:
+        return None
+    for name, nothing in _FORMULA.items():
+        if p.config.asked(name) != nothing:
+            return (
+                f"{name}={shown(p.config.asked(name))} with a tree: the tree says what "
+                f"is computed. Use {name}={nothing}, and put it into the tree"
+            )
+    return None
+
+
+@rule("the tree's C has C's format", _VISITOR, _IS_TREE, "fusion", "c_format")
+def _source(p: Plan) -> str | None:
+    asked = p.config.asked("c_format")
+    for node in _sources(p):
+        if node.element != asked or asked is None:
+            return (
+                f"c_format={shown(asked)} with a tree that reads C as "
+                f"{node.element}: C has one format. Use build(tree, c='f32')"
+            )
+    return None
+
+
+def _sources(p: Plan) -> list[SrcFetch]:
+    tree = _tree(p)
+    every = [] if tree is None else tree.walk()
+    return [node for node in every if isinstance(node, SrcFetch)]
+
+
+@rule("a tree reads C once", "a stage of C is released once", _IS_TREE, "fusion")
+def _c_once(p: Plan) -> str | None:
+    count = len(_sources(p))
+    if count < 2:
+        return None
+    return f"a tree with C in {count} places: a stage of C is read once. Factor C out"
+
+
+@rule("a name is one node's", "a C++ identifier", _IS_TREE, "fusion")
+def _names(p: Plan) -> str | None:
+    tree = _tree(p)
+    if tree is None:
+        return None
+    by_name: dict[str, set[Node]] = {}
+    for node in tree.walk():
+        for each in node.arguments:
+            name = each.name
+            if not isinstance(name, str) or not name.isidentifier():
+                return f"a node is called {shown(name)}: letters, digits and _ only"
+            if not name.isascii() or iskeyword(name) or len(name) > _LONGEST:
+                return f"a node is called {shown(name)}: a short ASCII name is needed"
+            by_name.setdefault(name, set()).add(node)
+    for name, nodes in by_name.items():
+        if len(nodes) > 1:
+            kinds = " and ".join(sorted(type(node).__name__ for node in nodes))
+            return f"{kinds} are both called {name!r}: give them two names"
+    return None
+
+
+@rule("a value is stored once", _VISITOR, _IS_TREE, "fusion")
+def _stored_once(p: Plan) -> str | None:
+    tree = _tree(p)
+    counts = Counter(node for node in tree.walk() if node.stores) if tree else {}
+    for node, count in counts.items():
+        if count > 1:
+            name = node.arguments[0].name
+            return (
+                f"the tree stores {name!r} {count} times: what is stored or reduced "
+                "must be in one place. Pipe the value where it is used once"
+            )
+    return None
+
+
+@rule("a thread has a row of D", THIS_KERNEL, _IS_TREE, "fusion", "store", "tmem_load")
+def _rows(p: Plan) -> str | None:
+    if _tree(p) is None:
+        return None
+    for name, wanted in (("store", "plain"), ("tmem_load", "32x32b")):
+        if p.config.asked(name) != wanted:
+            return (
+                f"{name}={shown(p.config.asked(name))} with a tree: its nodes count "
+                f"rows and columns of D as a thread has them. Use {name}={wanted}"
+            )
+    return None
