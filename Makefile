@@ -103,6 +103,7 @@ soak: .venv/dev
 conformance: .venv/dev
 	@$(PIP) install 'triton>=3.9,<3.10'
 	$(BIN)/python conformance/run.py
+	$(BIN)/python conformance/record/epilogues.py
 
 removals: .venv/dev
 	$(BIN)/python -m fp4ref.evidence.removals

@@ -20,6 +20,7 @@ from fp4ref.cutlass.example_table import find_example
 from fp4ref.errors import InputError, NotModelled
 from fp4ref.gaps import GAPS, covering
 from fp4ref.gemm.config import GemmConfig
+from fp4ref.gemm.epilogue_builder import EpilogueRequest
 from fp4ref.hardware.instr_descriptor import InstrDescriptor, UnscaledInstrDescriptor
 from fp4ref.hardware.machine import Machine
 from fp4ref.hardware.schedule import make_schedule
@@ -212,6 +213,12 @@ TRIES: dict[str, list[Callable[[], Any]]] = {
         ),
     ],
     "packing": [lambda: block("split")],
+    "epilogue-builder": [
+        lambda: EpilogueRequest(arch="sm120", tile=(128, 128, 64)),
+        lambda: EpilogueRequest(arch="sm90", tile=(64, 64, 64), c="complex<f32>"),
+        lambda: EpilogueRequest(arch="sm90", tile=(64, 64, 64), d_layout="nhwc"),
+        lambda: EpilogueRequest(arch="sm90", tile=(64, 64, 64), operation="Softmax"),
+    ],
     "gemm-operands": [
         lambda: fp4ref.plan(GemmConfig.nvfp4(operand_format="tf32")),
         lambda: fp4ref.plan(GemmConfig.nvfp4(b_format="int8")),

@@ -20,7 +20,7 @@ from fp4ref.errors import InputError
 
 HERE = Path(__file__).parent
 FAMILY = HERE.parents[1] / "tests/data/cutlass_family.json"
-PROGRAMS = ("sm100_mainloop", "sm100_raster")
+PROGRAMS = ("sm100_mainloop", "sm100_raster", "sm90_mainloop")
 """Programs by name; each prints what is asked, and a list, on a line."""
 
 # CUTLASS's headers are for nvcc. The host compiler takes them as host code, in which a

@@ -14,6 +14,7 @@ from fp4ref.commands.certify import certify_command
 from fp4ref.commands.compare import compare_command
 from fp4ref.commands.cutlass import cutlass_command
 from fp4ref.commands.doctor import doctor_command
+from fp4ref.commands.epilogue import epilogue_command
 from fp4ref.commands.faults import faults_command
 from fp4ref.commands.fidelity import fidelity_command
 from fp4ref.commands.frames import frames_command
@@ -42,6 +43,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "certify": certify_command,
     "doctor": doctor_command,
     "plan": plan_command,
+    "epilogue": epilogue_command,
     "frames": frames_command,
     "fidelity": fidelity_command,
     "faults": faults_command,

@@ -21,7 +21,7 @@ def family() -> dict[str, Any]:
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("program", ["sm100_mainloop", "sm100_raster"])
+@pytest.mark.parametrize("program", ["sm100_mainloop", "sm100_raster", "sm90_mainloop"])
 def test_a_host_program_says_what_is_recorded(
     tools: Toolchain, family: dict[str, Any], program: str
 ) -> None:

@@ -27,7 +27,7 @@ from fp4ref.frames import (
     resolve,
     show,
 )
-from fp4ref.gemm.plan.why import Deduced
+from fp4ref.gemm.why import Deduced
 from fp4ref.lessons.errata import ERRATA
 from fp4ref.trace import Trace
 

@@ -24,8 +24,8 @@ from fp4ref.gemm.plan import Plan, rings, values
 from fp4ref.gemm.plan.rings import Arrivals, RingSpec
 from fp4ref.gemm.plan.rules import RULES, broken
 from fp4ref.gemm.plan.warps import WarpRole
-from fp4ref.gemm.plan.why import Deduced
 from fp4ref.gemm.shared_storage import SharedStorage, used_rings
+from fp4ref.gemm.why import Deduced
 
 CONFIGS = [
     GemmConfig(),

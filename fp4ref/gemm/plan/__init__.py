@@ -3,7 +3,7 @@
 `rules`, `budget_rules`, `tree_rules` and `writer_rules` say what is allowed; `values`
 deduces each number once.
 `warps`, `rings` and `smem_map` hold the tables of roles, barriers and buffers,
-`tmem_map` the columns, and `why` is how a value says its reason.
+`tmem_map` the columns. A value says its reason as in `fp4ref.gemm.why`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from fp4ref.gemm.plan import tree_rules as tree_rules  # registers its rules
 from fp4ref.gemm.plan import writer_rules as writer_rules  # registers its rules
 from fp4ref.gemm.plan.rules import check
 from fp4ref.gemm.plan.values import Plan
-from fp4ref.gemm.plan.why import Why
+from fp4ref.gemm.why import Why
 
 
 def plan(config: GemmConfig | None = None) -> Plan:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fp4ref.gemm.config import SUBTILE_N
 from fp4ref.gemm.plan.operand_values import OperandValues
-from fp4ref.gemm.plan.why import deduced
+from fp4ref.gemm.why import deduced
 from fp4ref.hardware.tmem import COLUMNS
 
 _BUILDER = "CUTLASS sm100_blockscaled_umma_builder.inl"

@@ -11,7 +11,7 @@ from fp4ref.gemm.fusion.node import Node
 from fp4ref.gemm.fusion.row_broadcast import RowBroadcast
 from fp4ref.gemm.fusion.src_fetch import SrcFetch
 from fp4ref.gemm.plan.warps import EPILOGUE_THREADS, WARP_THREADS
-from fp4ref.gemm.plan.why import deduced
+from fp4ref.gemm.why import deduced
 from fp4ref.hardware.tensor_map import DataType
 from fp4ref.layout import SwizzleMode
 from fp4ref.numerics.elements import element

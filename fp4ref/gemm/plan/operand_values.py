@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from fp4ref.gemm.descriptors import K_BLOCKS, OPERAND_SWIZZLE, SF_COLUMNS
 from fp4ref.gemm.plan.epilogue_values import EpilogueValues
-from fp4ref.gemm.plan.why import deduced
+from fp4ref.gemm.why import deduced
 from fp4ref.hardware.instr_descriptor import (
     InstrDescriptor,
     UnscaledInstrDescriptor,

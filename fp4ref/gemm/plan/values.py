@@ -18,7 +18,7 @@ from fp4ref.gemm.plan.rings import RingSpec, rings
 from fp4ref.gemm.plan.smem_map import Buffer, SmemMap
 from fp4ref.gemm.plan.tmem_map import TmemMap
 from fp4ref.gemm.plan.warps import EPILOGUE_WARPS, WARP_THREADS, RoleWarps, warps
-from fp4ref.gemm.plan.why import Deduced, Why, deduced
+from fp4ref.gemm.why import Deduced, Why, deduced
 from fp4ref.hardware.clc import RESPONSE_NBYTES
 from fp4ref.hardware.shared_memory import NBYTES as SMEM_NBYTES
 

@@ -1,0 +1,130 @@
+"""callbacks: what the builder adds for the fusion: layouts and memory of its nodes.
+
+An operation with one auxiliary matrix takes a swizzle atom and a copy for it, by C's
+rules where it is loaded and D's where it is stored. Bits need neither: they are kept in
+registers, and 4- and 6-bit ones have no node. Other operations are found by their name
+alone, and callbacks that are already built pass through as they are.
+
+Source: CUTLASS ``CallbacksBuilder`` in ``sm90_builder.inl``, ``sm100_builder.inl`` and
+``collective_builder.hpp``; the nodes' ``SharedStorage`` in
+``sm90_visitor_load_tma_warpspecialized.hpp`` and its neighbours.
+"""
+
+from __future__ import annotations
+
+from fp4ref.gemm.epilogue_builder.element_types import VOID, bits
+from fp4ref.gemm.epilogue_builder.epilogue_tile import EpilogueTile
+from fp4ref.gemm.epilogue_builder.refusal import BuilderRefusal
+from fp4ref.gemm.epilogue_builder.request import EpilogueRequest
+from fp4ref.gemm.epilogue_builder.smem_layout import atom
+from fp4ref.gemm.epilogue_builder.storage import EMPTY, Part, one_after_another
+
+SOURCE = "sm90_ and sm100_builder.inl: CallbacksBuilder"
+NODES = "sm90_visitor_load_ and _store_tma_warpspecialized.hpp: SharedStorage"
+_UNFOUND = "Could not find a callbacks specialization."
+_WARPS = 4
+_FLOAT_BITS = 32
+
+
+def aux_element(asked: EpilogueRequest) -> str:
+    """Return the auxiliary matrix's element: D's unless one is asked for."""
+    if not asked.fusion.aux:
+        return VOID
+    return asked.aux or asked.element_d
+
+
+def element_of_d(asked: EpilogueRequest) -> str:
+    """Return D's element, or what stands for a void D: the auxiliary matrix's.
+
+    Raises
+    ------
+    BuilderRefusal
+        There is no D and no auxiliary matrix: nothing would be stored.
+    """
+    if asked.element_d != VOID:
+        return asked.element_d
+    if asked.arch == "sm90" and aux_element(asked) != VOID:
+        return aux_element(asked)
+    if asked.arch == "sm90":
+        raise BuilderRefusal(
+            "SmemElementD is void",
+            f"d=void with operation={asked.fusion.name}, which stores nothing else",
+            "sm90_epilogue_tma_warpspecialized.hpp",
+            "Ask for a D, or for an operation with an auxiliary matrix and for aux",
+        )
+    raise BuilderRefusal(
+        "StrideD and SmemElementD of void",
+        "d=void",
+        "sm100_epilogue_tma_warpspecialized.hpp: GmemElementD",
+        "SM100's epilogue for one matrix stores D; ask for d, or for arch=sm90",
+    )
+
+
+def check_callbacks(asked: EpilogueRequest) -> None:
+    """Refuse a fusion for which CUTLASS has no callbacks, or no builder.
+
+    Raises
+    ------
+    BuilderRefusal
+        There are none.
+    """
+    fusion, schedule = asked.fusion, asked.chosen
+    if asked.arch == "sm90" and not schedule.tma and fusion.name != "LinearCombination":
+        automatic = asked.schedule == "auto"
+        raise BuilderRefusal(
+            "Auto schedule doesn't support fusion. Use one of the TmaWarpSpecialized "
+            "schedules instead."
+            if automatic
+            else "Could not build a collective epilogue for given parameters.",
+            f"operation={fusion.name} with {schedule.name}, which has a linear "
+            "combination alone",
+            "sm90_builder.inl: the builder without shared memory",
+            "Ask for schedule=TmaWarpSpecialized",
+        )
+    width = bits(aux_element(asked))
+    if fusion.aux and schedule.tma and width in (4, 6):
+        raise BuilderRefusal(
+            _UNFOUND,
+            f"aux={aux_element(asked)}: {width} bits are stored neither by TMA nor as "
+            "bits",
+            SOURCE,
+            "The nearest are 8 bits, as e4m3, and b1",
+        )
+    if fusion.block_scaled and asked.arch == "sm90":
+        raise BuilderRefusal(
+            _UNFOUND,
+            f"d={asked.d}: SM90's epilogue makes no scales of blocks",
+            "sm90_callbacks_tma_warpspecialized.hpp",
+            f"Ask for arch=sm100, or for d={asked.element_d}",
+        )
+
+
+def fusion_storage(
+    asked: EpilogueRequest,
+    tile: EpilogueTile,
+    columns: int,
+    stages_c: int,
+    stages_d: int,
+) -> Part:
+    """Return the memory of the fusion's nodes.
+
+    Parameters
+    ----------
+    columns
+        N of the CTA's tile: a vector of N elements is copied whole.
+    """
+    fusion = asked.fusion
+    parts = []
+    vectors = [_FLOAT_BITS] * 2 if fusion.per_column_scales else []
+    if fusion.bias == "column":
+        vectors.append(bits(asked.bias or element_of_d(asked)))
+    parts += [Part(-(-columns * width // 128) * 16, 16) for width in vectors]
+    if fusion.aux and asked.chosen.tma and aux_element(asked) != "b1":
+        of_aux = atom(asked.arch, aux_element(asked), asked.aux_layout, tile)
+        stages = stages_d if fusion.aux == "out" else stages_c
+        nbytes = tile.m * tile.n * of_aux.bits // 8 * stages
+        parts.append(Part(nbytes, of_aux.alignment))
+    if fusion.block_scaled and asked.sf_layout == "column":
+        # One maximum of each warp, which the four exchange.
+        parts.append(Part(_WARPS * _FLOAT_BITS // 8, 16))
+    return one_after_another(*parts) if parts else EMPTY
