@@ -3,7 +3,8 @@
 A row says what the machine does, the class of evidence for it, its source, and a test
 that fails if the model does something else. The test proves that the model follows the
 rule, never that silicon does: that is what the evidence class is for. No row about the
-MMA was measured here on a Blackwell card. The rows are in ``data/fidelity.toml``.
+MMA was measured here on a Blackwell card. The rows are in ``data/fidelity.toml``,
+those of the epilogue builder in ``data/fidelity_builder.toml``.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import tomllib
 from dataclasses import asdict, dataclass
 from enum import Enum
 from importlib.resources import files
+from itertools import chain
 from typing import Any
 
 
@@ -82,13 +84,16 @@ class Rule:
         return asdict(self) | {"evidence": self.evidence.value}
 
 
+_FILES = ("fidelity.toml", "fidelity_builder.toml")
+
+
 def _read_rules() -> tuple[Rule, ...]:
-    text = files("fp4ref").joinpath("data", "fidelity.toml").read_text("utf-8")
-    table = tomllib.loads(text)
+    data = files("fp4ref").joinpath("data")
+    tables = [tomllib.loads(data.joinpath(f).read_text("utf-8")) for f in _FILES]
     rules = []
-    for row in table["rule"]:
+    for row in chain.from_iterable(table["rule"] for table in tables):
         row["evidence"] = Evidence[row["evidence"]]
-        row["source"] = row["source"].format_map(table["texts"])
+        row["source"] = row["source"].format_map(tables[0]["texts"])
         row["mutation"] = Mutation(**row["mutation"])
         rules.append(Rule(**row))
     return tuple(rules)
