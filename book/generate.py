@@ -18,6 +18,7 @@ sys.path[:0] = [str(BOOK)] if str(BOOK) not in sys.path else []
 import clusters  # noqa: E402
 import code_page  # noqa: E402
 import data_flow  # noqa: E402
+import epilogue_builder  # noqa: E402
 import executions  # noqa: E402
 import fault_page  # noqa: E402
 import formats  # noqa: E402
@@ -62,6 +63,9 @@ def files() -> dict[str, str]:
         f"_generated/{split_k.FILE}": split_k.picture(),
         "_generated/formats.md": formats.page(),
         f"_generated/{formats.FILE}": formats.picture(),
+        "_generated/epilogue_rules.md": epilogue_builder.rules(),
+        "_generated/epilogue_builder.md": epilogue_builder.page(),
+        f"_generated/{epilogue_builder.FILE}": epilogue_builder.picture(),
         **pairs.pictures(),
         "_generated/pieces.md": pieces.page(),
         "_generated/removals.md": removals.page(),

@@ -12,6 +12,7 @@ Source: CUTLASS ``CallbacksBuilder`` in ``sm90_builder.inl``, ``sm100_builder.in
 
 from __future__ import annotations
 
+from fp4ref.errors import ConfigError
 from fp4ref.gemm.epilogue_builder.element_types import VOID, bits
 from fp4ref.gemm.epilogue_builder.epilogue_tile import EpilogueTile
 from fp4ref.gemm.epilogue_builder.refusal import BuilderRefusal
@@ -52,11 +53,10 @@ def element_of_d(asked: EpilogueRequest) -> str:
             "sm90_epilogue_tma_warpspecialized.hpp",
             "Ask for a D, or for an operation with an auxiliary matrix and for aux",
         )
-    raise BuilderRefusal(
-        "StrideD and SmemElementD of void",
-        "d=void",
-        "sm100_epilogue_tma_warpspecialized.hpp: GmemElementD",
-        "SM100's epilogue for one matrix stores D; ask for d, or for arch=sm90",
+    raise ConfigError(
+        "d=void: SM100's epilogue needs the type of D, and does not compile without "
+        "(CUTLASS sm100_epilogue_tma_warpspecialized.hpp: GmemElementD). Ask for a D, "
+        "or for arch='sm90'"
     )
 
 
@@ -90,13 +90,47 @@ def check_callbacks(asked: EpilogueRequest) -> None:
             SOURCE,
             "The nearest are 8 bits, as e4m3, and b1",
         )
-    if fusion.block_scaled and asked.arch == "sm90":
+    if not _has_callbacks(asked):
+        with_arrays = "with" if schedule.ptr_array else "without"
         raise BuilderRefusal(
             _UNFOUND,
-            f"d={asked.d}: SM90's epilogue makes no scales of blocks",
-            "sm90_callbacks_tma_warpspecialized.hpp",
-            f"Ask for arch=sm100, or for d={asked.element_d}",
+            f"operation={fusion.name} {with_arrays} arrays of pointers on "
+            f"{asked.arch}, sf_layout={asked.sf_layout}",
+            "sm90_ and sm100_callbacks_tma_warpspecialized.hpp",
+            f"The nearest is operation={_nearest(asked)}",
         )
+
+
+_OF_ARRAYS = ("LinearCombination", "LinCombEltAct")
+_SCALES_OF_ARRAYS = ("LinCombBlockScaleFactor", "LinCombEltActBlockScaleFactor")
+"""Operations with callbacks for arrays of pointers."""
+
+
+def _has_callbacks(asked: EpilogueRequest) -> bool:
+    """Whether CUTLASS 4.2 has callbacks for the operation.
+
+    Scales are SM100's alone. Their rows are made of one matrix unless an activation
+    comes without a bias, of an array unless there is a bias; their columns of one
+    matrix, without a bias of N elements.
+    """
+    fusion, array = asked.fusion, asked.chosen.ptr_array
+    if not fusion.block_scaled:
+        return not array or fusion.name in _OF_ARRAYS
+    if asked.arch == "sm90":
+        return False
+    if array:
+        return fusion.name in _SCALES_OF_ARRAYS and asked.sf_layout == "row"
+    if fusion.activation and not fusion.bias:
+        return False
+    return asked.sf_layout == "row" or fusion.bias != "column"
+
+
+def _nearest(asked: EpilogueRequest) -> str:
+    """Return an operation that has callbacks, and most of what was asked."""
+    scales = asked.fusion.block_scaled and asked.arch == "sm100"
+    if scales:
+        return "LinCombBlockScaleFactor"
+    return "LinCombEltAct" if asked.fusion.activation else "LinearCombination"
 
 
 def fusion_storage(

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fp4ref.gemm.epilogue_builder.element_types import smem_bits
+from fp4ref.gemm.epilogue_builder.element_types import bits, smem_bits
 from fp4ref.gemm.epilogue_builder.epilogue_tile import EpilogueTile
 from fp4ref.gemm.epilogue_builder.refusal import BuilderRefusal
 from fp4ref.layout import Layout, Swizzle, SwizzleMode
@@ -62,7 +62,7 @@ def atom(arch: str, element: str, layout: str, tile: EpilogueTile) -> SmemLayout
     BuilderRefusal
         Not even 16 bytes divide the subtile.
     """
-    width = smem_bits(element)
+    width = smem_bits(element) if arch == "sm100" else bits(element)
     m_major = layout == "column"
     extent = tile.m if m_major else (tile.n if arch == "sm90" else tile.contiguous_n)
     for name, each in (("BLK_MN0", tile.m), ("BLK_K0", tile.contiguous_n)):
@@ -79,7 +79,7 @@ def atom(arch: str, element: str, layout: str, tile: EpilogueTile) -> SmemLayout
         fitting = (m for m in _WIDEST_FIRST if extent % (m.span * 8 // width) == 0)
         mode, across = next(fitting, SwizzleMode.NONE), _ROWS
     along = mode.span * 8 // width
-    if extent % along:
+    if extent % along or width == 6:  # which no atom of 2^n bytes is made of
         raise BuilderRefusal(*_no_atom(arch, element, m_major, extent, along))
     if m_major:
         return SmemLayout(mode.swizzle, width, Layout((along, across), (1, along)))
