@@ -66,8 +66,14 @@ def evaluate(
     found = TreeValue(acc)
     every = {**_FUNCTIONS, **(rules or {})}
 
+    shared: list[F32] = []
+
     def value(node: Node) -> F32:
         name = type(node).__name__
+        if name == "SplitTree":
+            shared.append(value(node.inputs[0]))
+            value(node.inputs[1])
+            return shared.pop()
         inputs = [value(each) for each in node.inputs]
         if name in every:
             return np.asarray(every[name](*inputs))
@@ -84,6 +90,8 @@ def evaluate(
             case "SrcFetch":
                 assert c is not None
                 return c
+            case "SplitTreeFetch":
+                return shared[-1]
             case "Alpha":
                 return np.asarray(alpha, np.float32)
             case "Constant":

@@ -20,6 +20,7 @@ from fp4ref.errors import HardwareFault, InputError
 from fp4ref.execution.backend import Backend
 from fp4ref.execution.device import Device
 from fp4ref.execution.emulator import Emulator
+from fp4ref.execution.explanation import Explanation, explain
 from fp4ref.execution.ptx import Ptx
 from fp4ref.execution.traced_machine import TracedMachine
 from fp4ref.gemm.config import GemmConfig
@@ -76,6 +77,8 @@ class Run:
     reductions
         Sums and absolute maxima of the tree's nodes, by name: float32, of shape (),
         (N,) or (M,).
+    anew
+        Makes the same problem on a new machine.
     """
 
     d: NDArray[Any]
@@ -89,6 +92,21 @@ class Run:
     findings: Findings | None = None
     aux: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     reductions: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    anew: Callable[[], GemmProblem] | None = field(default=None, repr=False)
+
+    def explain(self, m: int, n: int, batch: int = 0) -> Explanation:
+        """Return the value of every node of the formula at an element of D.
+
+        The emulator computes the element's tile once more.
+
+        Raises
+        ------
+        InputError
+            The element is outside D, or the run was not made by `run`.
+        """
+        if self.anew is None:
+            raise InputError("this run has no operands; fp4ref.run makes one that has")
+        return explain(self.anew(), m, n, batch)
 
     @property
     def verdict(self) -> Verdict:
@@ -198,7 +216,11 @@ def run(
     traced = TracedMachine(sms, schedule, ordering, trace, races)
     if c is not None and c.dtype == ml_dtypes.bfloat16:
         c = c.view(np.uint16)
-    problem = GemmProblem(traced.machine, a, b, c, bias, config, alpha, None, arguments)
+
+    def on(machine: Machine) -> GemmProblem:
+        return GemmProblem(machine, a, b, c, bias, config, alpha, None, arguments)
+
+    problem = on(traced.machine)
     if progress:
         total = problem.params.grid.count if chosen is None else len(chosen)
         traced.machine.on_step.append(_reporter(progress, total, problem.plan.subtiles))
@@ -214,7 +236,8 @@ def run(
     findings = machine.order.findings if watched else None
     ran = problem.config
     results = d, sfd, written, found, stats, ran, meta, advisories, findings
-    return Run(*results, aux=aux, reductions=reductions)
+    again = TracedMachine(sms, "eager", ordering, trace=False, races="off")
+    return Run(*results, aux=aux, reductions=reductions, anew=lambda: on(again.machine))
 
 
 def _launch(

@@ -79,7 +79,7 @@ def test_the_compiled_kernel_has_the_bits_of_the_oracle(case: TreeCase) -> None:
         {"element_wise": "smem", "swap_ab": True},
         {"tile_n": 256, "scheduler": "static", "raster": "n"},
         {"cta_group": 2, "tile_m": 256, "cluster_m": 2},
-        {"cta_group": 2, "tile_m": 128, "cluster_m": 2},
+        {"cluster_n": 2, "d_stages": 1, "accumulator_stages": 1},
     ],
     ids=lambda changes: " ".join(changes) or "default",
 )

@@ -20,6 +20,7 @@ from fp4ref.gemm.fusion.expression import (
     aux,
     aux_load,
     beta,
+    branch,
     build,
     c,
     clamp,
@@ -152,8 +153,8 @@ TREES = (
     ),
     TreeCase(
         "gated",
-        sigmoid(alpha * acc) * tanh(aux_load("g", "f16"))
-        | aux("y", "e4m3")
+        (sigmoid(alpha * acc) | branch(lambda z: -z / 3.0 | aux("z", "e4m3")))
+        * tanh(aux_load("g", "f16"))
         | amax("y_amax"),
         d="f16",
         passed={"g": _tensor(np.float16)},

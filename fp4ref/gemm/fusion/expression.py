@@ -48,6 +48,8 @@ from fp4ref.gemm.fusion.scalar_maximum import ScalarMaximum
 from fp4ref.gemm.fusion.scalar_sum import ScalarSum
 from fp4ref.gemm.fusion.sigmoid import Sigmoid
 from fp4ref.gemm.fusion.silu import Silu
+from fp4ref.gemm.fusion.split_tree import SplitTree
+from fp4ref.gemm.fusion.split_tree_fetch import SplitTreeFetch
 from fp4ref.gemm.fusion.src_fetch import SrcFetch
 from fp4ref.gemm.fusion.subtract import Subtract
 from fp4ref.gemm.fusion.tanh import Tanh
@@ -194,6 +196,15 @@ def aux(name: str, element: AuxFormat = "f32") -> Callable[[Value], Value]:
 def relu_mask(name: str) -> Callable[[Value], Value]:
     """Store in ``run.aux[name]`` whether ReLU leaves the value, and hand it on."""
     return lambda x: Value(ReluMask(x.node, name))
+
+
+def branch(make: Callable[[Value], ValueLike]) -> Callable[[Value], Value]:
+    """Give the value to a tree that stores or reduces more of it, and hand it on.
+
+    ``z | branch(lambda z: z * scalar("scale") | aux("y", "e4m3"))``
+    """
+    shared = Value(SplitTreeFetch())
+    return lambda x: Value(SplitTree(x.node, node_of(make(shared))))
 
 
 def _reduction(kind: Any) -> Callable[[str], Callable[[Value], Value]]:

@@ -86,6 +86,8 @@ class Visit:
         (32, 32): which elements are of D.
     values
         What each node of the tree gave, by node, in order of evaluation.
+    shared
+        What a branch takes from the tree.
     """
 
     acc: F32
@@ -93,6 +95,7 @@ class Visit:
     loaded: Loaded
     inside: NDArray[np.bool_]
     values: Loaded = field(default_factory=dict)
+    shared: F32 | None = None
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,8 @@ from keyword import iskeyword
 
 from fp4ref.arguments import shown
 from fp4ref.gemm.fusion.node import Node
+from fp4ref.gemm.fusion.split_tree import SplitTree
+from fp4ref.gemm.fusion.split_tree_fetch import SplitTreeFetch
 from fp4ref.gemm.fusion.src_fetch import SrcFetch
 from fp4ref.gemm.plan.rules import THIS_KERNEL, rule
 from fp4ref.gemm.plan.values import Plan
@@ -107,6 +109,20 @@ def _stored_once(p: Plan) -> str | None:
                 f"the tree stores {name!r} {count} times: what is stored or reduced "
                 "must be in one place. Pipe the value where it is used once"
             )
+    return None
+
+
+@rule("a tree has one branch", THIS_KERNEL, _IS_TREE, "fusion")
+def _one_branch(p: Plan) -> str | None:
+    tree = _tree(p)
+    every = [] if tree is None else list(tree.walk())
+    splits = [node for node in every if isinstance(node, SplitTree)]
+    if len(splits) > 1:
+        return f"a tree with {len(splits)} branches: one value is shared. Use one"
+    inside = list(splits[0].b.walk()) if splits else []
+    fetches = sum(isinstance(node, SplitTreeFetch) for node in every)
+    if fetches != sum(isinstance(node, SplitTreeFetch) for node in inside):
+        return "SplitTreeFetch outside of a branch: nothing is shared there. Use branch"
     return None
 
 

@@ -12,6 +12,7 @@ struct Visit {
     float acc;
     u32 column;   // of the subtile, or the number of the register
     bool inside;  // whether it is one of D
+    float shared = 0.0f;  // what a branch takes from the tree
 };
 
 // What a node does when it is called: nothing.
