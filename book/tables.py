@@ -52,10 +52,8 @@ def choice(m: int = 16, n: int = 4096, k: int = 4096) -> str:
 
 def _taught(step: str) -> str:
     """Where a step of the ladder is explained."""
-    for lesson in LESSONS.values():
-        if step in lesson.steps:
-            return f"[Notebook {lesson.number}](notebooks/{lesson.name}.ipynb)"
-    return f"[Below](#family-{step})"
+    lesson = next(each for each in LESSONS.values() if step in each.steps)
+    return f"[Notebook {lesson.number}](notebooks/{lesson.name}.ipynb)"
 
 
 def _readme_section(heading: str) -> str:
