@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 import tomllib
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 
 from fp4ref.evidence.fidelity import RULES
+from fp4ref.gemm.ladder import step
 
 ROOT = Path(__file__).parents[1]
 CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
@@ -36,7 +38,8 @@ def test_every_make_target_exists(target: str) -> None:
     "module", sorted(set(re.findall(r"python -m (fp4ref[\w.]+)", PAGES)))
 )
 def test_every_module_exists(module: str) -> None:
-    assert (ROOT / f"{module.replace('.', '/')}.py").is_file()
+    path = ROOT / module.replace(".", "/")
+    assert path.with_suffix(".py").is_file() or (path / "__main__.py").is_file()
 
 
 def test_the_row_of_the_recipe_is_one_of_the_table() -> None:
@@ -55,3 +58,14 @@ def test_lint_is_what_test_runs_first() -> None:
 
 def test_it_fits_on_two_screens() -> None:
     assert len(CONTRIBUTING.splitlines()) <= 80
+
+
+def test_each_recipe_is_linked_and_the_ladders_is_a_step() -> None:
+    titles = re.findall(r"^## (Add .+)$", RECIPES, re.MULTILINE)
+    linked = re.findall(r"recipes\.md#(add-[\w-]+)\)", CONTRIBUTING)
+    assert {title.lower().replace(" ", "-") for title in titles} >= set(linked)
+    assert {"add-a-loader", "add-a-step-of-the-ladder"} <= set(linked)
+    (text,) = re.findall(r"(?ms)^   ```toml\n(   \[k-groups\].*?)^   ```", RECIPES)
+    shown = tomllib.loads(re.sub(r"(?m)^   ", "", text))["k-groups"]
+    made = asdict(step("k-groups"))
+    assert shown | {"name": "k-groups", "shape": tuple(shown["shape"])} == made
