@@ -30,9 +30,12 @@ from fp4ref.trace import Event, Trace
 
 Change = AbstractContextManager[None]
 
+EPILOGUE = "fp4ref.lessons.truths.collective_epilogue"
 OTHER_VALUES: dict[str, list[Any]] = {
     # What one more, one less or twice as much would not show.
     "fp4ref.lessons.truths.structured_kernel:_N": [32],
+    f"{EPILOGUE}:_COLUMN_MAJOR_EXAMPLE.d_layout": ["row"],
+    f"{EPILOGUE}:_FIRST_EXAMPLE.c": ["f32"],
     "record:lines.prefetch_condition": [["blockIdx.x == 0"]],
     "record:lines.tensor_map_arguments": [["a", "b", "c", "d", "multicastMask"]],
 }

@@ -1,15 +1,18 @@
 """Document 001. collective_epilogue: sizes, layouts and types of an epilogue.
 
-Most are read from the record of CUTLASS 4.2.0. The constants are the document's own
-figures.
+Most are read from the record of CUTLASS 4.2.0; two come from this package's builder.
+The constants are the document's own figures.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import prod
 
 from fp4ref.errors import TensorMapError
 from fp4ref.gemm.config import GemmConfig
+from fp4ref.gemm.epilogue_builder import EpilogueRequest, build_epilogue
+from fp4ref.gemm.epilogue_builder.tma_epilogue import TmaEpilogue
 from fp4ref.gemm.partition import subtile_coords
 from fp4ref.gemm.plan import plan
 from fp4ref.gemm.tile_grid import WorkTile
@@ -26,6 +29,10 @@ _ODD_EXTENT = 2050
 _FOUR_BIT_SUBTILE = (128, 32)
 _SECOND_TILE = (0, 1)
 _POSITION_OF_BOX = 4
+_FIRST_EXAMPLE = EpilogueRequest(
+    arch="sm90", tile=(128, 128, 64), c="f16", schedule="TmaWarpSpecialized"
+)
+_COLUMN_MAJOR_EXAMPLE = replace(_FIRST_EXAMPLE, c_layout="column", d_layout="column")
 _ALIGNMENTS = (1, 2, 4, 8, 16)
 
 
@@ -268,3 +275,20 @@ def subtile_index_is_of() -> str:
 def batches_of_a_group() -> int:
     """L of one group of a grouped GEMM."""
     return int(line("batches_of_a_group"))
+
+
+def _built(asked: EpilogueRequest) -> TmaEpilogue:
+    """Return the epilogue of an example that goes by TMA."""
+    epilogue = build_epilogue(asked)
+    assert isinstance(epilogue, TmaEpilogue)
+    return epilogue
+
+
+def column_major_store() -> str:
+    """Copy operation by which the builder stores D of the column-major example."""
+    return _built(_COLUMN_MAJOR_EXAMPLE).copy_r2s
+
+
+def first_example_load() -> str:
+    """Copy operation by which C of the first example is read from shared memory."""
+    return _built(_FIRST_EXAMPLE).copy_s2r
