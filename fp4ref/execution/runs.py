@@ -206,7 +206,7 @@ def run(
     a, b = require_operand(a, "a"), require_operand(b, "b")
     config = GemmConfig() if config is None else config
     sms = require_integer(sms, "sms", 1)
-    _check_types(config, c, bias)
+    _check_types(config, c, bias, arguments)
     chosen = None
     if tiles is not None:
         chosen = require_list(tiles, "tiles", "(m, n) or (m, n, batch) tiles")
@@ -294,11 +294,14 @@ def _left(
     return aux, {name: value for name, value in left if name not in tensors}
 
 
-def _check_types(config: object, c: object, bias: object) -> None:
+def _check_types(config: object, c: object, bias: object, arguments: object) -> None:
     """Raise `InputError` for an argument of the wrong type."""
     require_instance(
         config, "config", GemmConfig, "For example GemmConfig.nvfp4(d_format='bf16')"
     )
+    if arguments is not None:
+        remedy = "For example arguments={'beta': 0.5}"
+        require_instance(arguments, "arguments", dict, remedy)
     for name, array in (("c", c), ("bias", bias)):
         if array is not None:
             remedy = "Its type is the one that the configuration names"

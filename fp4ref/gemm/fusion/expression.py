@@ -13,7 +13,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, TypeVar
 
-from fp4ref.arguments import require_choice, require_finite_float32
+from fp4ref.arguments import require_choice, require_finite_float32, shown
+from fp4ref.errors import InputError
 from fp4ref.gemm.config import Epilogue, Format
 from fp4ref.gemm.fusion.acc_fetch import AccFetch
 from fp4ref.gemm.fusion.add import Add
@@ -107,7 +108,18 @@ class Value:
         return -1.0 * self
 
     def __or__(self, through: Callable[[Value], Value]) -> Value:
-        """Pipe the value through a store or a reduction, which hands it on."""
+        """Pipe the value through a store or a reduction, which hands it on.
+
+        Raises
+        ------
+        InputError
+            `through` is no such thing.
+        """
+        if not callable(through):
+            raise InputError(
+                f"| {shown(through)}: a value is piped through aux, relu_mask, branch "
+                "or a reduction. For example acc | amax('d')"
+            )
         return through(self)
 
 
@@ -190,7 +202,8 @@ def mask_load(name: str) -> Value:
 
 def aux(name: str, element: AuxFormat = "f32") -> Callable[[Value], Value]:
     """Store the value in ``run.aux[name]``, and hand it on unconverted."""
-    return lambda x: Value(AuxStore(x.node, name, _aux_format(element)))
+    checked = _aux_format(element)
+    return lambda x: Value(AuxStore(x.node, name, checked))
 
 
 def relu_mask(name: str) -> Callable[[Value], Value]:

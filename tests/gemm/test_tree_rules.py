@@ -1,0 +1,213 @@
+"""Trees and arguments that cannot be, and the order of a node's callbacks."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Generator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fp4ref
+from fp4ref import GemmConfig, plan
+from fp4ref.errors import ConfigError, InputError
+from fp4ref.gemm.fusion.expression import (
+    Value,
+    acc,
+    alpha,
+    amax,
+    aux,
+    aux_load,
+    beta,
+    branch,
+    build,
+    c,
+    col,
+    mask_load,
+    node_of,
+    operation,
+    relu,
+    row,
+    scalar,
+    total,
+)
+from fp4ref.gemm.fusion.node import F32, Region, Unary, Visit
+from fp4ref.gemm.fusion.split_tree_fetch import SplitTreeFetch
+from fp4ref.gemm.plan.json_values import json_values
+from fp4ref.hardware.sm import Blocked
+
+M, N, K = 40, 48, 64
+
+
+def refused(tree: Any, **changes: Any) -> str:
+    """What is said of a tree, or of a field beside it."""
+    config = GemmConfig(epilogue=build(tree)).replace(**changes)
+    with pytest.raises(ConfigError) as caught:
+        plan(config)
+    return str(caught.value)
+
+
+def launched(tree: Value, **given: Any) -> fp4ref.Run:
+    a, b = (fp4ref.quantize(np.ones((x, K), np.float32)) for x in (M, N))
+    config = GemmConfig(epilogue=build(tree))
+    return fp4ref.run(a, b, config=config, trace=False, **given)
+
+
+@pytest.mark.parametrize(
+    ("tree", "changes", "said"),
+    [
+        (acc, {"fusion": 5}, "fusion=5: a tree of fp4ref.gemm.fusion is needed"),
+        (acc, {"fusion": acc}, "a tree of fp4ref.gemm.fusion is needed"),
+        (acc, {"bias": True}, "bias=True with a tree: .*Use bias=False"),
+        (acc, {"activation": "relu"}, "activation='relu' with a tree: "),
+        (
+            acc + c,
+            {"c_format": "f16"},
+            "c_format='f16' with a tree that reads C as f32",
+        ),
+        (c * c, {}, "a tree with C in 2 places: .*Factor C out"),
+        (row("x") + col("x"), {}, "ColBroadcast and RowBroadcast are both called 'x'"),
+        (row("a b"), {}, "a node is called 'a b': letters, digits and _ only"),
+        (row("class"), {}, "a node is called 'class': a short ASCII name"),
+        (row("x" * 41), {}, "a short ASCII name"),
+        ((acc | aux("y")) * (acc | aux("y")), {}, "stores 'y' 2 times"),
+        (
+            acc | branch(lambda z: z) | branch(lambda z: z),
+            {},
+            "a tree with 2 branches: one value is shared",
+        ),
+        (Value(SplitTreeFetch()) + acc, {}, "SplitTreeFetch outside of a branch"),
+        (acc, {"store": "transposed"}, "store='transposed' with a tree: "),
+        (
+            acc,
+            {"tmem_load": "16x256b", "d_format": "f16"},
+            "tmem_load='16x256b' with a tree: ",
+        ),
+    ],
+)
+def test_a_tree_that_cannot_be_is_refused_with_the_rule(
+    tree: Value, changes: dict[str, Any], said: str
+) -> None:
+    assert re.search(said, refused(tree, **changes))
+
+
+@pytest.mark.parametrize(
+    ("tree", "given", "said"),
+    [
+        (acc + c, {}, "the tree needs c; pass c= of shape"),
+        (acc + c, {"c": np.zeros((M, N + 1), np.float32)}, r"give float32 \(40, 48\)"),
+        (acc + row("bias"), {}, r"bias: the tree takes float32 \(48,\), and nothing"),
+        (
+            acc + row("bias"),
+            {"bias": np.zeros(M, np.float32)},
+            r"bias: the tree takes float32 \(48,\), and got float32 \(40,\)",
+        ),
+        (acc * scalar("s"), {}, r"scalar\('s'\), and arguments has no 's'"),
+        (acc * scalar("s"), {"arguments": {"s": float("nan")}}, "s=nan"),
+        (acc * scalar("s"), {"arguments": {"s": "x"}}, "s='x'"),
+        (
+            acc + aux_load("z", "bf16"),
+            {"arguments": {"z": np.zeros((M, N), np.float32)}},
+            r"z: the tree takes bfloat16 \(40, 48\), and got float32",
+        ),
+        (
+            acc * mask_load("m"),
+            {"arguments": {"m": np.zeros((N, M), np.bool_)}},
+            r"m: the tree takes bool \(40, 48\), and got bool \(48, 40\)",
+        ),
+        (acc * mask_load("m"), {"arguments": {"m": "no"}}, "m: "),
+        (acc | aux("y"), {"arguments": {"y": 1}}, "y: the tree writes it"),
+        (acc | amax("y"), {"arguments": {"y": 1}}, "y: the tree writes it"),
+        (acc | total("y"), {"arguments": {"y": 1}}, "y: the tree writes it"),
+        (acc, {"arguments": {"x": 1}}, "arguments: 'x'; this kernel takes nothing"),
+        (acc, {"arguments": [1]}, "arguments"),
+        (acc, {"bias": np.zeros(N, np.float32)}, "arguments: 'bias'"),
+    ],
+)
+def test_what_a_launch_passes_is_checked_before_it(
+    tree: Value, given: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(InputError, match=said):
+        launched(tree, **given)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: acc * "x",
+        lambda: acc + float("inf"),
+        lambda: build("relu"),  # type: ignore[arg-type]
+        lambda: aux("y", "e2m1"),  # type: ignore[arg-type]
+        lambda: aux_load("y", 3),  # type: ignore[arg-type]
+        lambda: acc | 3,  # type: ignore[operator]
+    ],
+)
+def test_what_is_no_formula_is_refused(make: Any) -> None:
+    with pytest.raises(InputError):
+        make()
+
+
+def test_a_product_that_is_added_is_an_fma() -> None:
+    linear = repr(node_of(alpha * acc + beta * c))
+    scaled = "Multiply<Alpha, AccFetch>"
+    number = "ScalarBroadcast<&GemmParams::scalar_beta>"
+    assert linear == f"Fma<{number}, SrcFetch<NONE>, {scaled}>"
+    assert repr(node_of(2.0 * acc + 1.0)).startswith("Fma<Constant<0x40000000>")
+    assert repr(node_of(1.0 + acc)) == "Add<Constant<0x3f800000>, AccFetch>"
+
+
+def test_a_tree_is_hashable_and_its_text_is_its_type() -> None:
+    config = GemmConfig(epilogue=build(relu(alpha * acc) | aux("y"), d="f16"))
+    assert hash(config) == hash(GemmConfig(epilogue=config.epilogue))
+    text = json.loads(json.dumps(json_values(config)))["epilogue"]["fusion"]
+    assert text == "AuxStore<Relu<Multiply<Alpha, AccFetch>>, F32, &GemmParams::aux_y>"
+
+
+CALLS: list[str] = []
+"""Callbacks of the first epilogue warp, and of the epilogue load warp."""
+AROUND = ("begin_loop", "previsit", "visit", "reduce", "postreduce", "tma_store")
+LOAD = ("load_begin", "load_step", "load_end")
+
+
+@dataclass(frozen=True, repr=False)
+class Printing(Unary):
+    """Hands its value on, and remembers its callbacks."""
+
+    def previsit(self, e: Any, at: Region) -> Generator[Blocked, None, F32]:
+        yield from _remember(e, "previsit")
+        return np.float32([e.warp.index])
+
+    def visit(self, v: Visit, *inputs: F32) -> F32:
+        if v.loaded[self][0] % 4 == 0:
+            CALLS.append("visit")
+        return inputs[0]
+
+
+def _remember(e: Any, name: str) -> Generator[Blocked, None, None]:
+    if e.warp.index % 4 == 0 or name in LOAD:
+        CALLS.append(name)
+    yield from ()
+
+
+for _name in (*AROUND, "begin", "end_loop", "end", *LOAD):
+    if _name not in ("previsit", "visit"):
+        setattr(Printing, _name, lambda self, e, *_, name=_name: _remember(e, name))
+
+
+def test_the_callbacks_come_in_the_order_of_cutlass() -> None:
+    """Of sm100_epilogue_tma_warpspecialized.hpp; a tile of 128 columns in subtiles."""
+    CALLS.clear()
+    a, b = (fp4ref.quantize(np.ones((x, K), np.float32)) for x in (M, N))
+    config = GemmConfig(epilogue=build(operation(Printing)(acc) + c))
+    run = fp4ref.run(a, b, np.zeros((M, N), np.float32), config=config)
+    subtiles = run.meta["plan"]["subtiles"]
+    store = [name for name in CALLS if name not in LOAD]
+    assert store == ["begin", *(*AROUND, "end_loop") * subtiles, "end"]
+    load = [name for name in CALLS if name in LOAD]
+    assert load == ["load_begin", *["load_step"] * subtiles, "load_end"]
+    assert run.trace is not None
+    seen = {event.operation for event in run.trace.events}
+    assert {"fusion.begin", "fusion.load_step", "fusion.tma_store"} <= seen
