@@ -159,14 +159,26 @@ _FUNCTIONS: dict[str, Callable[..., F32]] = {
 }
 
 
+_STORED: dict[str, tuple[Any, int]] = {
+    "f32": (np.float32, 0x7FFFFFFF),
+    "bf16": (ml_dtypes.bfloat16, 0x7FFF),
+    "f16": (np.float16, 0x7FFF),
+    "e4m3": (ml_dtypes.float8_e4m3fn, 0x7F),
+}
+"""Type of an aux tensor, and the pattern of PTX's NaN in it."""
+
+
 def _store(found: TreeValue, node: Any, x: F32) -> None:
-    dtypes = {"bf16": ml_dtypes.bfloat16, "f16": np.float16, "f32": np.float32}
+    """Convert; e4m3 saturates, infinities too."""
+    dtype, nan = _STORED[node.element]
     if node.element == "e4m3":
-        clipped = np.clip(x, -_E4M3_MOST, _E4M3_MOST)
-        found.aux[node.name] = clipped.astype(ml_dtypes.float8_e4m3fn)
-        return
+        x = np.clip(x, -_E4M3_MOST, _E4M3_MOST)
     with np.errstate(over="ignore"):
-        found.aux[node.name] = x.astype(dtypes[node.element])
+        stored = x.astype(dtype)
+    codes = stored.view(f"u{stored.itemsize}")
+    found.aux[node.name] = np.where(np.isnan(x), codes.dtype.type(nan), codes).view(
+        dtype
+    )
 
 
 def _mask(found: TreeValue, node: Any, x: F32) -> None:
