@@ -89,9 +89,39 @@ CUTLASS_OPTIONS: dict[str, tuple[str, ...]] = {
     "--schedule": ("soon", ""),
     "--trace": ("no/where",),
 }
+EPILOGUE_OPTIONS: dict[str, tuple[str, ...]] = {
+    "--arch": ("sm90", "sm100", "sm120", ""),
+    "--tile": (
+        "128,128,64",
+        "1,1,1",
+        "64,24,64",
+        "128",
+        "-1,2,3",
+        "9" * 40,
+        "4096,1,1",
+    ),
+    "--cluster": ("2,1", "3,1", "0,1", "17,1", "x"),
+    "--epilogue-tile": ("64,32", "64,8", "1,1", "128,4096", "64,", ""),
+    "--c": ("void", "f32", "e2m3", "complex<f32>", "[/b]"),
+    "--d": ("void", "f16", "nvfp4", "mxfp6_e2m3", "s8", "e3m2"),
+    "--d-layout": ("column", "nhwc", "rows"),
+    "--operands": ("f16", "mxfp8_e4m3", "s8", "x"),
+    "--accumulator": ("f16", "s32", "f64"),
+    "--align-d": ("1", "64", "0", "9" * 30, "x"),
+    "--schedule": (
+        *("TmaWarpSpecialized", "TmaWarpSpecialized2Sm", "NoSmemWarpSpecialized1Sm"),
+        *("PtrArrayTmaWarpSpecialized1Sm", "FastF32NoSmemWarpSpecialized1Sm", "\udcff"),
+    ),
+    "--operation": (
+        *("LinCombPerColBiasEltActAux", "LinCombDeEltAct", "Softmax", "BinaryMask"),
+        *("LinCombTopKSoftmaxCol", "LinCombEltActBlockScaleFactor"),
+    ),
+    "--activation": ("gelu", "relu", "softmax"),
+    "--aux": ("b1", "e2m1", "f32", "void"),
+}
 COMMANDS = (
     *("walk", "cutlass", "sass", "compare", "doctor", "plan", "frames", "fidelity"),
-    "faults",
+    *("faults", "epilogue"),
 )
 WRONG_WORDS = ("--nope", "-x", "--json=1", "[/b]", "\udcff", "--", "", "-h", "extra")
 
@@ -146,6 +176,9 @@ def other_arguments(rng: random.Random) -> Case:
         words.append(rng.choice(("72b", "73", "[/b]", "tutorial-01", "")))
         name = rng.choice(list(CUTLASS_OPTIONS))
         words += [name, rng.choice(CUTLASS_OPTIONS[name])]
+    elif command == "epilogue":
+        for name in rng.sample(list(EPILOGUE_OPTIONS), rng.choice((1, 2, 3, 5))):
+            words += [name, rng.choice(EPILOGUE_OPTIONS[name])]
     elif command == "frames":
         words.append(rng.choice((*list(FRAMES)[::9], "9.9", "[/b]", "\udcff", "6")))
         words += rng.sample(("--code", "--json"), rng.randrange(3))

@@ -189,6 +189,23 @@ def test_a_load_that_is_too_wide_for_a_subtile_is_refused() -> None:
         build_epilogue(request)
 
 
+def test_a_pair_has_an_even_number_of_rows() -> None:
+    request = EpilogueRequest(
+        arch="sm100",
+        tile=(129, 64, 64),
+        cluster=(2, 1),
+        schedule="TmaWarpSpecialized2Sm",
+    )
+    with pytest.raises(BuilderRefusal, match=r"129 rows.*The nearest is 130"):
+        build_epilogue(request)
+
+
+def test_no_stage_fits_beside_an_epilogue_that_is_too_large() -> None:
+    for arch in ("sm90", "sm100"):
+        request = EpilogueRequest(arch=arch, tile=(128, 128, 256))
+        assert mainloop_stages(request, 1 << 20) == 0
+
+
 def test_what_is_no_request_is_refused() -> None:
     with pytest.raises(InputError, match="need an EpilogueRequest"):
         build_epilogue(None)  # type: ignore[arg-type]

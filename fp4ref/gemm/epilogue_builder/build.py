@@ -62,6 +62,13 @@ def _check_schedule(asked: EpilogueRequest) -> None:
             "sm100_builder.inl",
             f"The nearest is {asked.cluster[0] + 1}",
         )
+    if chosen.cta_group == 2 and asked.tile[0] % 2:
+        raise BuilderRefusal(
+            "Divisibility Condition",
+            f"{chosen.name} with {asked.tile[0]} rows, of which each CTA has half",
+            "sm100_builder.inl: cta_tile_shape",
+            f"The nearest is {asked.tile[0] + 1}",
+        )
     if not chosen.tma and asked.arch == "sm100" and bits(asked.element_d) == 6:
         raise BuilderRefusal(
             "Output element requires TMA",

@@ -30,16 +30,18 @@ _TILE_ANSWERS = 2
 def mainloop_stages(asked: EpilogueRequest, epilogue_nbytes: int) -> int | None:
     """Return the stages of the mainloop, or None with arrays of pointers.
 
-    A kernel for those keeps tensor maps and a longer queue of tiles besides.
+    A kernel for those keeps tensor maps and a longer queue of tiles besides. 0 is an
+    epilogue beside which CUTLASS's mainloop does not compile.
     """
     if asked.chosen.ptr_array:
         return None
     stage = stage_nbytes(asked)
     if asked.arch == "sm90":
         stage = rounded(stage, _SM90_STEP) + _BARRIERS_NBYTES
-        return (SMEM_NBYTES - rounded(epilogue_nbytes, _SM90_STEP)) // stage
+        free = SMEM_NBYTES - rounded(epilogue_nbytes, _SM90_STEP)
+        return max(free, 0) // stage
     free = SMEM_NBYTES - kernel_nbytes(accumulator_stages(asked)) - epilogue_nbytes
-    return free // (stage + _BARRIERS_NBYTES)
+    return max(free, 0) // (stage + _BARRIERS_NBYTES)
 
 
 def stage_nbytes(asked: EpilogueRequest) -> int:
