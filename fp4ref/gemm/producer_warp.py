@@ -3,6 +3,9 @@
 For each stage: wait until it is empty, expect its bytes, start four copies for each of
 its k-tiles. The first stages of a tile are a prologue, after which the epilogue load
 warp may start.
+
+CUTLASS's scheduler and epilogue load warps wait for earlier grids too. Here the load
+warp alone does: the others touch global memory only behind its loads or its signals.
 """
 
 from __future__ import annotations
