@@ -84,7 +84,7 @@ def expected(
         bias = require_float32(bias, "bias")
         of_rows = isinstance(config.epilogue.fusion, Node)
         lengths = accumulators.shape[-2:] if of_rows else accumulators.shape[-1:]
-        if bias.ndim != 1 or bias.shape[0] not in lengths:
+        if not any(bias.shape == (length,) for length in lengths):
             raise InputError(
                 f"bias of shape {bias.shape}; need {accumulators.shape[-1:]}"
             )

@@ -95,3 +95,20 @@ def test_each_lane_loads_where_it_says() -> None:
         yield from ()
 
     on.launch(lambda cta: [role], (1, 1, 1))
+
+
+@pytest.mark.parametrize("schedule", ["eager", "late", 1])
+def test_maxima_of_all_warps_come_in_any_order(schedule: Any) -> None:
+    machine = Machine(2, make_schedule(schedule), races="raise")
+    start = np.array([5, 0, 0xFFFFFFF0, 7], "<u4")
+    at = machine.gmem.upload("maxima", start)
+
+    def larger(warp: Any) -> Any:
+        value = 3 + 4 * warp.cta.ctaid[0]
+        words = at + 4 * np.arange(4)
+        gmem.red_max(warp, words, np.full(4, value, np.uint32))
+        yield from ()
+
+    machine.launch(lambda cta: [larger, larger], (3, 1, 1))
+    found = machine.gmem.contents(at, 16).view("<u4")
+    assert found.tolist() == np.maximum(start, 11).tolist()
