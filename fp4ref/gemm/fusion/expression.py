@@ -277,4 +277,4 @@ def with_source(node: Node, element: str) -> Node:
 
 
 def _aux_format(element: AuxFormat) -> AuxFormat:
-    return require_choice(element, "element", _AUX_FORMATS)
+    return require_choice(element, "element", _AUX_FORMATS, gap="gemm-output")
