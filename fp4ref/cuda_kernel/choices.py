@@ -76,8 +76,16 @@ def _head(module: Any) -> Iterator[str]:
 def _parts_header(chosen: Parts) -> Iterator[str]:
     yield from _head(parts_module)
     uses = {field.name: getattr(chosen, field.name) for field in fields(chosen)}
-    files = {_include(each) for value in uses.values() for each in _types(value)}
+    kinds = {each for value in uses.values() for each in _types(value)}
+    own = sorted(
+        (each for each in kinds if _struct(each)), key=lambda each: each.__name__
+    )
+    files = {_include(each) for each in kinds if each not in own}
+    if own:
+        files.add(_include(Node))
     yield from (f'#include "{file}"' for file in sorted(files))
+    for each in own:
+        yield from ("", *_struct(each).strip().splitlines())
     yield ""
     for name, value in uses.items():
         cuda = value.__name__ if isinstance(value, type) else repr(value)
@@ -91,6 +99,11 @@ def _types(value: Any) -> Iterator[type]:
         yield from (type(node) for node in value.walk())
     else:
         yield value if isinstance(value, type) else type(value)
+
+
+def _struct(kind: type) -> str:
+    """Return the CUDA of a node that brings its own; empty for one with a file."""
+    return str(vars(kind).get("struct", ""))
 
 
 def _include(piece: Any) -> str:

@@ -7,7 +7,7 @@ difference may be no larger than the datapath's own truncation allows.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import Any
@@ -66,12 +66,14 @@ def expected(
     config: GemmConfig | None = None,
     alpha: float | None = None,
     arguments: Mapping[str, Any] | None = None,
+    rules: Mapping[str, Callable[..., NDArray[np.float32]]] | None = None,
 ) -> Expected:
     """Return D and SFD of the whole problem, from whole products and `quantize_blocks`.
 
     The product is `matmul` of packed E2M1, and `fused_product` of all others. `alpha`
     is None for 1 over the product of the global scales, as in `fp4ref.run`; so are
-    `arguments`.
+    `arguments`. `rules` are functions of a tree's nodes that are not of this package,
+    by class name.
     """
     config = GemmConfig() if config is None else config
     require_instance(
@@ -95,7 +97,8 @@ def expected(
     tree = config.epilogue.fusion
     if isinstance(tree, Node):
         given = dict(arguments or {}) | ({} if bias is None else {"bias": bias})
-        return _of_tree(tree, accumulators, source, alpha, given, config)
+        acc = accumulators
+        return _of_tree(tree, acc, source, alpha, given, config, rules or {})
     alpha32 = np.float32(alpha)
     if bias is None:
         z = mul_f32(alpha32, accumulators)
@@ -122,12 +125,13 @@ def _of_tree(
     alpha: float,
     arguments: Mapping[str, Any],
     config: GemmConfig,
+    rules: Mapping[str, Callable[..., NDArray[np.float32]]],
 ) -> Expected:
     """Return what a tree gives and leaves; a bias may be of rows or columns."""
     batched = accumulators.ndim == 3
     acc = accumulators if batched else accumulators[None]
     c = source if source is None or batched else source[None]
-    found = evaluate(tree, acc, c, alpha, arguments)
+    found = evaluate(tree, acc, c, alpha, arguments, rules)
     aux = {name: x if batched else x[0] for name, x in found.aux.items()}
     of_d = _converted(found.z if batched else found.z[0], config)
     return replace(of_d, aux=aux, reductions=found.reductions)

@@ -106,9 +106,13 @@ class Node(ABC):
     ----------
     stores
         Whether it leaves something besides its value, so that a tree has it once.
+    struct
+        CUDA of a node that has no file in ``kernel/gemm/fusion``, as one of a notebook;
+        what it includes is named as in ``kernel/gemm/parts.cuh``.
     """
 
     stores: ClassVar[bool] = False
+    struct: ClassVar[str] = ""
 
     @property
     def inputs(self) -> tuple[Node, ...]:
