@@ -58,6 +58,17 @@ _ACTIVATIONS = {
 }
 
 
+_READY = {
+    "1,1": "fusion::Sm90LinearCombination<{d}, float, {c}, float>",
+    "256,16": (
+        "fusion::Sm90LinCombPerColBias<0, {tile}, void, {d}, float, cutlass::half_t, "
+        "{c}, float>"
+    ),
+}
+"""Trees that are given as callbacks, by bytes and alignment of what they keep: nothing,
+and a bias of 128 elements."""
+
+
 def asked() -> list[str]:
     """Return every line that is asked."""
     lines = (HERE / "epilogues.txt").read_text("utf-8").splitlines()
@@ -68,6 +79,7 @@ def _parsed(line: str) -> argparse.Namespace:
     words = argparse.ArgumentParser(exit_on_error=False)
     for name in ("arch", "tile", "epilogue-tile", "schedule", "operation", "bias"):
         words.add_argument(f"--{name}")
+    words.add_argument("--callbacks")
     for name in ("aux", "align-c", "align-d", "activation"):
         words.add_argument(f"--{name}")
     words.add_argument("--c", default="void")
@@ -87,6 +99,8 @@ def _shape(text: str) -> str:
 
 def _operation(a: argparse.Namespace, c: str, d: str) -> str:
     """Write the fusion operation with its template arguments, in CUTLASS's order."""
+    if a.callbacks:
+        return _READY[a.callbacks].format(c=c, d=d, tile=_shape(a.tile))
     block = _BLOCK_FORMATS.get(a.d)
     name = a.operation or ("LinCombBlockScaleFactor" if block else "LinearCombination")
     out = _ELEMENTS[a.aux][0] if a.d == "void" and a.aux else d

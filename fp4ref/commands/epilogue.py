@@ -40,6 +40,9 @@ Operation = Annotated[
 ]
 Activation = Annotated[str | None, _option("relu, gelu, silu ...")]
 Aux = Annotated[str | None, _option("Element of the auxiliary matrix; b1 is bits.")]
+Callbacks = Annotated[
+    str | None, _option("BYTES,ALIGNMENT of callbacks built already, for an operation.")
+]
 Bias = Annotated[str | None, _option("Element of the bias.")]
 
 
@@ -63,6 +66,7 @@ def epilogue_command(
     aux: Aux = None,
     aux_layout: Layout = "row",
     bias: Bias = None,
+    callbacks: Callbacks = None,
     sf_layout: Layout = "row",
     as_json: Json = False,
 ) -> None:
@@ -87,6 +91,7 @@ def epilogue_command(
         aux=aux,
         aux_layout=aux_layout,
         bias=bias,
+        callbacks=_numbers("callbacks", callbacks, 2),
         sf_layout=sf_layout,
     )
     epilogue = build_epilogue(asked)

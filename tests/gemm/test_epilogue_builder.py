@@ -156,6 +156,11 @@ def test_arrays_of_pointers_have_no_count_of_stages() -> None:
         ({"bias": "f16"}, "bias='f16': LinearCombination has none"),
         ({"activation": "relu"}, "activation='relu': LinearCombination has none"),
         ({"operation": "LinCombBlockScaleFactor"}, "scales belong to a D in blocks"),
+        ({"callbacks": (1, 0)}, "callbacks: 0; need a whole number of at least 1"),
+        (
+            {"callbacks": (1, 1), "operation": "ScaledAcc"},
+            "give one of them; callbacks are an operation that is built already",
+        ),
         ({"align_c": 0}, "align_c: 0; need a whole number of at least 1"),
         ({"grouped": "yes"}, "grouped: 'yes'; take False, True"),
     ],

@@ -114,6 +114,8 @@ def _has_callbacks(asked: EpilogueRequest) -> bool:
     matrix, without a bias of N elements.
     """
     fusion, array = asked.fusion, asked.chosen.ptr_array
+    if asked.callbacks is not None:
+        return True
     if not fusion.block_scaled:
         return not array or fusion.name in _OF_ARRAYS
     if asked.arch == "sm90":
@@ -148,6 +150,8 @@ def fusion_storage(
         N of the CTA's tile: a vector of N elements is copied whole.
     """
     fusion = asked.fusion
+    if asked.callbacks is not None:
+        return Part(*asked.callbacks)
     parts = []
     vectors = [_FLOAT_BITS] * 2 if fusion.per_column_scales else []
     if fusion.bias == "column":

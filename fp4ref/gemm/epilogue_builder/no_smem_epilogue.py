@@ -37,7 +37,8 @@ class Sm100NoSmemEpilogue(SubtileValues):
         return f"Sm100{array}NoSmem"
 
     @deduced(
-        "nodes of the fusion, then a buffer for reductions; an array of pointers with "
+        "nodes of the fusion, then a buffer for reductions, which ready callbacks may "
+        "have; an array of pointers with "
         "a linear combination and no scales has neither",
         SM100,
     )
@@ -48,7 +49,8 @@ class Sm100NoSmemEpilogue(SubtileValues):
         if plain and asked.fusion.name == "LinearCombination":
             return storage.EMPTY.nbytes
         nodes = callbacks.fusion_storage(asked, tile, self.cta_tile[1], 0, 0)
-        buffer = tile.m * tile.n if "DePer" in asked.fusion.name else 16
+        reduces = asked.callbacks is not None or "DePer" in asked.fusion.name
+        buffer = tile.m * tile.n if reduces else 16
         return storage.one_after_another(nodes, storage.Part(buffer, 16)).nbytes
 
     mainloop_stages = STAGES_BESIDE

@@ -83,6 +83,9 @@ OPERATIONS = {
 }
 """25 of CUTLASS's 26 operations, by name."""
 
+READY = Operation("callbacks")
+"""Callbacks that are built already: a tree of nodes, of which nothing is known."""
+
 TOP_K = "LinCombTopKSoftmaxCol"
 """The 26th, which needs a whole row in one tile."""
 

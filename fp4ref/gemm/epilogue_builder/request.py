@@ -12,6 +12,7 @@ from fp4ref.gemm.epilogue_builder import element_types as types
 from fp4ref.gemm.epilogue_builder.operations import (
     ACTIVATIONS,
     OPERATIONS,
+    READY,
     TOP_K,
     Operation,
 )
@@ -30,6 +31,9 @@ GAP = "epilogue-builder"
 _IM2COL = ("nwc", "nhwc", "ndhwc", "im2col")
 _MOST = 1 << 12
 """Of an extent of a tile: many times what shared memory holds."""
+
+_MOST_OF = {"cluster": 16, "callbacks": 1 << 18}
+"""CTAs of a cluster; bytes, more than shared memory has."""
 
 _ALIGNED_BITS = {6: 768}
 """Bits of the least alignment of C and D, where they are not TMA's 128."""
@@ -66,6 +70,9 @@ class EpilogueRequest:
         CUTLASS's name; None is a linear combination, with scales for a block-scaled D.
     activation, aux, aux_layout, bias
         Of operations that have them. None takes ReLU, and D's element.
+    callbacks
+        Instead of an operation: bytes and alignment of the shared memory of callbacks
+        that are built already, which pass through as they are.
     sf_layout
         Which way the blocks of a block-scaled D run: ``"row"``, along N.
 
@@ -96,6 +103,7 @@ class EpilogueRequest:
     aux: str | None = None
     aux_layout: str = "row"
     bias: str | None = None
+    callbacks: tuple[int, int] | None = None
     sf_layout: str = "row"
 
     def __post_init__(self) -> None:
@@ -115,14 +123,17 @@ class EpilogueRequest:
 
     def _check_numbers(self) -> None:
         extents = {"tile": 3, "cluster": 2}
-        if self.epilogue_tile is not None:
-            extents["epilogue_tile"] = 2
+        extents |= {
+            name: 2
+            for name in ("epilogue_tile", "callbacks")
+            if getattr(self, name) is not None
+        }
         for name, count in extents.items():
             given = getattr(self, name)
             if not isinstance(given, tuple) or len(given) != count:
                 raise ConfigError(f"{name}: {given!r:.60}; need {count} whole numbers")
             for each in given:
-                require_integer(each, name, 1, 16 if name == "cluster" else _MOST)
+                require_integer(each, name, 1, _MOST_OF.get(name, _MOST))
         for name in ("align_c", "align_d"):
             if getattr(self, name) is not None:
                 require_integer(getattr(self, name), name, 1, _MOST)
@@ -153,6 +164,11 @@ class EpilogueRequest:
                 *(self.operation, "operation", tuple(OPERATIONS)),
                 *("These are CUTLASS 4.2's operations but one",),
                 gap=GAP,
+            )
+        if self.callbacks is not None and self.operation is not None:
+            raise ConfigError(
+                f"callbacks={self.callbacks} with operation={self.operation!r}: give "
+                "one of them; callbacks are an operation that is built already"
             )
         require_choice(self.activation, "activation", (None, *ACTIVATIONS), gap=GAP)
         asked = self.fusion
@@ -185,6 +201,8 @@ class EpilogueRequest:
     @cached_property
     def fusion(self) -> Operation:
         """The operation that is asked for, or stands for None."""
+        if self.callbacks is not None:
+            return READY
         default = "LinCombBlockScaleFactor" if self.d in BLOCKS else "LinearCombination"
         return OPERATIONS[self.operation or default]
 
