@@ -28,7 +28,14 @@ AT_ONCE = 12
 """Epilogues in a program: more of them take more memory, fewer more of the headers."""
 
 # CUTLASS's headers are for nvcc; see family.py. Sizes of what is private are asked too.
-_FLAGS = ("-std=c++20", "-O0", "-fpermissive", "-w", "-fno-access-control")
+_FLAGS = (
+    "-std=c++17",
+    "-fconcepts",
+    "-O0",
+    "-fpermissive",
+    "-w",
+    "-fno-access-control",
+)
 
 _ELEMENTS = {
     "void": ("void", 128),

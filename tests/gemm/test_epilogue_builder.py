@@ -194,6 +194,31 @@ def test_a_load_that_is_too_wide_for_a_subtile_is_refused() -> None:
         build_epilogue(request)
 
 
+def test_a_subtile_larger_than_the_tile_is_refused() -> None:
+    request = EpilogueRequest(
+        arch="sm100",
+        tile=(64, 128, 64),
+        schedule="TmaWarpSpecialized1Sm",
+        epilogue_tile=(128, 64),
+    )
+    with pytest.raises(
+        ConfigError, match=r"larger than the tile\. The nearest is 64,64"
+    ):
+        build_epilogue(request)
+
+
+def test_a_bias_of_four_bits_along_n_is_refused() -> None:
+    request = EpilogueRequest(
+        arch="sm100",
+        tile=(128, 128, 256),
+        d="nvfp4",
+        bias=None,
+        operation="LinCombPerColBiasBlockScaleFactor",
+    )
+    with pytest.raises(ConfigError, match="with a bias of e2m1"):
+        build_epilogue(request)
+
+
 def test_a_pair_has_an_even_number_of_rows() -> None:
     request = EpilogueRequest(
         arch="sm100",

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from fp4ref.arguments import require_instance
 from fp4ref.gemm.epilogue_builder.alignment import check_alignment
-from fp4ref.gemm.epilogue_builder.callbacks import check_callbacks
+from fp4ref.gemm.epilogue_builder.callbacks import (
+    check_callbacks,
+    check_scales,
+)
 from fp4ref.gemm.epilogue_builder.element_types import bits
 from fp4ref.gemm.epilogue_builder.no_smem_epilogue import (
     Sm90NoSmemEpilogue,
@@ -13,6 +16,7 @@ from fp4ref.gemm.epilogue_builder.no_smem_epilogue import (
 from fp4ref.gemm.epilogue_builder.refusal import BuilderRefusal
 from fp4ref.gemm.epilogue_builder.request import EpilogueRequest
 from fp4ref.gemm.epilogue_builder.tma_epilogue import TmaEpilogue
+from fp4ref.gemm.epilogue_builder.values import SubtileValues
 
 Epilogue = TmaEpilogue | Sm90NoSmemEpilogue | Sm100NoSmemEpilogue
 
@@ -36,6 +40,8 @@ def build_epilogue(asked: EpilogueRequest) -> Epilogue:
         check_alignment(asked)
     check_callbacks(asked)
     epilogue = _kind(asked)(asked)
+    if asked.fusion.block_scaled and isinstance(epilogue, SubtileValues):
+        check_scales(asked, epilogue.epilogue_tile)
     assert epilogue.why  # asks every rule, so that what refuses does so here
     return epilogue
 

@@ -19,6 +19,7 @@ from fp4ref.gemm.epilogue_builder.refusal import BuilderRefusal
 from fp4ref.gemm.epilogue_builder.request import EpilogueRequest
 from fp4ref.gemm.epilogue_builder.smem_layout import atom
 from fp4ref.gemm.epilogue_builder.storage import EMPTY, Part, one_after_another
+from fp4ref.numerics.elements import BLOCKS
 
 SOURCE = "sm90_ and sm100_builder.inl: CallbacksBuilder"
 NODES = "sm90_visitor_load_ and _store_tma_warpspecialized.hpp: SharedStorage"
@@ -99,6 +100,38 @@ def check_callbacks(asked: EpilogueRequest) -> None:
             "sm90_ and sm100_callbacks_tma_warpspecialized.hpp",
             f"The nearest is operation={_nearest(asked)}",
         )
+    of_bias = asked.bias or asked.element_d
+    if fusion.bias == "column" and bits(of_bias) in (4, 6):
+        raise ConfigError(
+            f"operation={fusion.name} with a bias of {of_bias}: CUTLASS's vectors of N "
+            "elements do not compile with 4 or 6 bits (sm90_visitor_load_tma_"
+            "warpspecialized.hpp: Sm90RowBroadcast). Ask for bias='f16'"
+        )
+
+
+def check_scales(asked: EpilogueRequest, tile: EpilogueTile) -> None:
+    """Refuse a subtile whose blocks the epilogue cannot make scales of.
+
+    Raises
+    ------
+    BuilderRefusal
+        The blocks of a row, or of a column, are not 1, 2, 4 or 8.
+    """
+    vec_size = BLOCKS[asked.d].vec_size
+    rows = asked.sf_layout == "row"
+    extent = tile.n if rows else tile.m
+    legal = [vec_size * blocks for blocks in (1, 2, 4, 8)]
+    if extent in legal:
+        return
+    raise BuilderRefusal(
+        "Possible store in interleaved 4B aligned format"
+        if extent % vec_size == 0
+        else "EpilogueTileN should be divisible by SFVecSize",
+        f"subtiles of {tile.m},{tile.n} with blocks of {vec_size} along "
+        f"{'N' if rows else 'M'}",
+        "sm100_visitor_store_tma_warpspecialized.hpp",
+        f"The nearest is {min(legal, key=lambda each: abs(each - extent))}",
+    )
 
 
 _OF_ARRAYS = ("LinearCombination", "LinCombEltAct")

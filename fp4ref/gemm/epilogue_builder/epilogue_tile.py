@@ -16,6 +16,7 @@ from __future__ import annotations
 from math import gcd
 from typing import NamedTuple
 
+from fp4ref.errors import ConfigError
 from fp4ref.gemm.epilogue_builder.element_types import VOID, bits
 from fp4ref.gemm.epilogue_builder.refusal import BuilderRefusal
 from fp4ref.gemm.epilogue_builder.request import EpilogueRequest
@@ -24,7 +25,6 @@ from fp4ref.layout import Layout, coalesce
 
 SM90 = "sm90_builder.inl: sm90_compute_tile_shape_or_override"
 SM100 = "sm100_builder.inl: sm100_dense_compute_tile_shape_or_override"
-NO_SMEM = "sm100_builder.inl: the builder without shared memory"
 DATA_PATHS = 32
 """TMEM lanes that one warp reaches."""
 
@@ -89,9 +89,15 @@ def epilogue_tile(
     """
     if asked.arch == "sm90":
         return _of_sm90(asked, element_d)
-    if not asked.chosen.tma:
-        return _without_smem(asked)
-    return _of_sm100(asked, element_c, element_d)
+    if asked.epilogue_tile is not None:
+        tile = _asked_of_sm100(asked)
+    elif asked.chosen.tma:
+        tile = _of_sm100(asked, element_c, element_d)
+    else:
+        m, n, _ = cta_tile(asked)
+        tile = EpilogueTile(m, min(64, n))
+    _check_divides(asked, tile)
+    return tile
 
 
 def _of_sm90(asked: EpilogueRequest, element_d: str) -> EpilogueTile:
@@ -124,8 +130,6 @@ def _of_sm90(asked: EpilogueRequest, element_d: str) -> EpilogueTile:
 
 
 def _of_sm100(asked: EpilogueRequest, element_c: str, element_d: str) -> EpilogueTile:
-    if asked.epilogue_tile is not None:
-        return _asked_of_sm100(asked)
     m, n, _ = cta_tile(asked)
     warps_m, warps_n = tmem_warps(asked)
     rows = min(m, DATA_PATHS * warps_m)
@@ -185,32 +189,33 @@ def _asked_of_sm100(asked: EpilogueRequest) -> EpilogueTile:
             "sm100_builder.inl: the automatic builder",
             f"Leave it out, or ask for schedule={asked.chosen.name}, which auto takes",
         )
-    if tile.n % 8:
+    if tile.n % 8 and asked.chosen.tma:
         raise BuilderRefusal(
             "Unsupported tile shape",
             f"epilogue_tile={tile.m},{tile.n}: 8 does not divide {tile.n}",
             SM100,
             f"The nearest is {tile.m},{max(8, round(tile.n / 8) * 8)}",
         )
-    m, n, _ = cta_tile(asked)
-    if m % tile.m or n % tile.n:
-        raise BuilderRefusal(
-            "Divisibility Condition",
-            f"subtiles of {tile.m},{tile.n} in a CTA's tile of {m},{n}",
-            "cute/int_tuple.hpp: shape_div",
-            f"The nearest is {_divisor(m, tile.m)},{_divisor(n, tile.n)}",
-        )
     return tile
+
+
+def _check_divides(asked: EpilogueRequest, tile: EpilogueTile) -> None:
+    """Refuse subtiles of which a CTA's tile is not made."""
+    m, n, _ = cta_tile(asked)
+    pairs = ((m, tile.m), (n, tile.n))
+    if all(whole % each == 0 for whole, each in pairs):
+        return
+    found = f"subtiles of {tile.m},{tile.n} in a CTA's tile of {m},{n}"
+    remedy = f"The nearest is {_divisor(m, tile.m)},{_divisor(n, tile.n)}"
+    # CuTe divides the larger by the smaller, and refuses only what neither divides.
+    if all(whole % each == 0 or each % whole == 0 for whole, each in pairs):
+        raise ConfigError(f"{found}: larger than the tile. {remedy}")
+    raise BuilderRefusal(
+        "Divisibility Condition", found, "cute/int_tuple.hpp: shape_div", remedy
+    )
 
 
 def _divisor(whole: int, near: int) -> int:
     """Return the divisor of `whole` that is nearest to `near`."""
     found = (each for each in range(1, whole + 1) if whole % each == 0)
     return min(found, key=lambda each: abs(each - near))
-
-
-def _without_smem(asked: EpilogueRequest) -> EpilogueTile:
-    m, n, _ = cta_tile(asked)
-    if asked.epilogue_tile is not None:
-        return _asked_of_sm100(asked)
-    return EpilogueTile(m, min(64, n))
