@@ -11,19 +11,19 @@ import numpy as np
 
 from fp4ref.gemm.plan.values import Plan
 
-_MOST = 1 << 62
-"""No count is larger; a longer number cannot even be printed."""
+MOST = (1 << 62) - 1
+"""The largest count; a longer number cannot even be printed."""
 _FLT_MAX = float(np.finfo(np.float32).max)
 
 
 def is_count(value: object) -> bool:
     """Whether `value` is an integer that arithmetic and messages can bear."""
-    return type(value) is int and abs(value) < _MOST
+    return type(value) is int and abs(value) <= MOST
 
 
 def too_large(value: object) -> bool:
     """Whether `value` is an integer above every count."""
-    return type(value) is int and value >= _MOST
+    return type(value) is int and value > MOST
 
 
 def nearest_of(value: Any, legal: Collection[Any]) -> str:

@@ -18,7 +18,13 @@ from fp4ref.errors import ConfigError
 from fp4ref.gemm.config import GemmConfig
 from fp4ref.gemm.fusion.registry import activations
 from fp4ref.gemm.plan import half_rows
-from fp4ref.gemm.plan.nearest import is_count, nearest_float, nearest_of, too_large
+from fp4ref.gemm.plan.nearest import (
+    MOST,
+    is_count,
+    nearest_float,
+    nearest_of,
+    too_large,
+)
 from fp4ref.gemm.plan.values import Plan
 from fp4ref.numerics import ScaleFormat
 from fp4ref.numerics.kinds import OPERAND_FORMATS, kind_of
@@ -67,11 +73,19 @@ def rule(
     return register
 
 
-def _no_count(field: str, value: object) -> str:
+def _no_count(p: Plan, field: str, value: object) -> str:
     if too_large(value):
-        return f"{field}={shown(value)}: far more than any memory holds"
+        said = f"{field}={shown(value)}: far more than any memory holds"
+        return said + _most_of(p, field)
     said = f"{field}={shown(value)}: an integer of at least 1"
     return said + ("; the nearest is 1" if is_count(value) else "")
+
+
+def _most_of(p: Plan, field: str) -> str:
+    """Return what is said of the largest count that can be reckoned with."""
+    found = broken(p.config.replace(**{field: MOST}))
+    remedies = (said.rpartition(". ")[2] for _, said in found)
+    return next((f". {each}" for each in remedies if f"Use {field}=" in each), "")
 
 
 def _one_of(
@@ -99,7 +113,7 @@ def _count(field: str) -> None:
     @rule(f"{field} is a count", THIS_KERNEL, field)
     def check(p: Plan) -> str | None:
         value = p.config.asked(field)
-        return None if is_count(value) and value >= 1 else _no_count(field, value)
+        return None if is_count(value) and value >= 1 else _no_count(p, field, value)
 
 
 def _finite(field: str) -> None:
@@ -154,7 +168,9 @@ def _sfd_format(p: Plan) -> str | None:
 @rule("stages is a count, or None", THIS_KERNEL, "stages")
 def _stages(p: Plan) -> str | None:
     stages = p.config.asked("stages")
-    return None if stages is None or is_count(stages) else _no_count("stages", stages)
+    return (
+        None if stages is None or is_count(stages) else _no_count(p, "stages", stages)
+    )
 
 
 MOST_UNITS = 65_535

@@ -30,8 +30,8 @@ def _is_tree(p: Plan) -> str | None:
     if asked is None or isinstance(asked, Node):
         return None
     return (
-        f"fusion={shown(asked)}: a tree of fp4ref.gemm.fusion is needed. Use "
-        "epilogue=build(relu(alpha * acc)), or fusion=None"
+        f"fusion={shown(asked)}: a tree of fp4ref.gemm.fusion is needed, as "
+        "build(relu(alpha * acc)) gives one. Use fusion=None"
     )
 
 
