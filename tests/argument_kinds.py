@@ -54,6 +54,7 @@ NOT: dict[str, tuple[Any, ...]] = {
     "choice": (*ANYTHING, *SCALARS, *LISTS, "UE4M3", "f 32", ""),
     "block_scaled": (*ANYTHING, *SCALARS, *LISTS, *FLOATS, *INTEGERS),
     "config": (*ANYTHING, *LISTS, 3, 1.5, True),
+    "table": (*ANYTHING, *SCALARS, *LISTS),
     "run": (*ANYTHING, *SCALARS, *LISTS, *FLOATS),
     "operand": (*ANYTHING, *SCALARS, *LISTS, *FLOATS, *INTEGERS),
     "numbers": (*ANYTHING, None, [], RAGGED, [2 + 1j]),
@@ -293,7 +294,7 @@ def functions_of_fp4ref() -> Iterator[Public]:
             **dict.fromkeys(("norm_constant", "beta"), "number"),
             **dict.fromkeys(("operand_format", "b_format", "loader"), "choice"),
             **dict.fromkeys(("store", "element_wise", "tmem_load"), "choice"),
-            **{"swap_ab": "flag"},
+            **{"swap_ab": "flag", "fusion": "config"},
             **dict.fromkeys(("d_format", "sfd_format", "c_format"), "choice"),
             **dict.fromkeys(("activation", "scheduler", "raster"), "choice"),
             **{"bias": "flag", "scale_buffers": "whole"},
@@ -328,6 +329,7 @@ def functions_that_multiply() -> Iterator[Public]:
     accumulators = {"accumulators": (np.zeros((2, 2), np.float32), "float32")}
     yield _public(oracle.bound, two | accumulators)
     optional = dict.fromkeys(("c", "bias", "config", "alpha"), (None,))
+    optional["arguments"] = ({}, None)
     yield Public(
         fp4ref.plan,
         {"config": fp4ref.GemmConfig()},
@@ -346,12 +348,19 @@ def functions_that_multiply() -> Iterator[Public]:
         **{"a": QA, "b": QA, "config": config},
         **{"c": np.zeros((2, 2), np.float32), "bias": np.zeros(2, np.float32)},
         "alpha": 0.5,
+        "arguments": {},
     }
     kinds = {
         **{"a": "block_scaled", "b": "block_scaled", "config": "config"},
         **{"c": "float32", "bias": "float32", "alpha": "number"},
+        "arguments": "table",
     }
-    yield Public(oracle.expected, good, kinds, optional)
+    yield Public(
+        oracle.expected,
+        good | {"rules": {}},
+        kinds | {"rules": "table"},
+        optional | {"rules": ({}, {"a": 1}, None)},
+    )
     more = {"backend": "emulator", "ordering": "ptx", "sms": 1, "tiles": [(0, 0)]}
     yield Public(
         fp4ref.run,

@@ -26,7 +26,9 @@ from fp4ref.evidence import fused_dot_add
 from fp4ref.evidence.fused_dot_add import fused_product
 from fp4ref.evidence.tree_oracle import evaluate
 from fp4ref.gemm.config import GemmConfig
+from fp4ref.gemm.fusion.launch_arguments import require_known
 from fp4ref.gemm.fusion.node import Node
+from fp4ref.gemm.plan import plan
 from fp4ref.numerics import (
     add_f32,
     encode_bf16,
@@ -94,11 +96,15 @@ def expected(
         alpha = require_finite_float32(alpha, "alpha")
     else:
         alpha = 1.0 / (float(a.global_scale or 1) * float(b.global_scale or 1))
+    for name, table in (("arguments", arguments), ("rules", rules)):
+        if table is not None:
+            require_instance(table, name, dict, "For example {'beta': 0.5}")
     tree = config.epilogue.fusion
     if isinstance(tree, Node):
         given = dict(arguments or {}) | ({} if bias is None else {"bias": bias})
         acc = accumulators
         return _of_tree(tree, acc, source, alpha, given, config, rules or {})
+    require_known(plan(config).fusion, arguments or {})
     alpha32 = np.float32(alpha)
     if bias is None:
         z = mul_f32(alpha32, accumulators)
@@ -129,6 +135,7 @@ def _of_tree(
 ) -> Expected:
     """Return what a tree gives and leaves; a bias may be of rows or columns."""
     batched = accumulators.ndim == 3
+    require_known(tree, arguments)
     acc = accumulators if batched else accumulators[None]
     c = source if source is None or batched else source[None]
     found = evaluate(tree, acc, c, alpha, arguments, rules)

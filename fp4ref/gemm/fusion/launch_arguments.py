@@ -32,16 +32,21 @@ def place(
     InputError
         Something is missing or misshaped, or nothing takes it.
     """
+    require_known(tree, given)
     wanted = arguments_of(tree)
-    names = sorted({each.name for each in wanted.values()})
-    for name in given:
-        if name not in names:
-            takes = ", ".join(names) or "nothing"
-            raise InputError(f"arguments: {name!r:.60}; this kernel takes {takes}")
     return {
         slot: each.place(gmem, given.get(each.name), shape)
         for slot, each in wanted.items()
     }
+
+
+def require_known(tree: Node, given: Mapping[str, Any]) -> None:
+    """Raise `InputError` for an argument that no node takes."""
+    names = sorted({each.name for each in arguments_of(tree).values()})
+    for name in given:
+        if name not in names:
+            takes = ", ".join(names) or "nothing"
+            raise InputError(f"arguments: {name!r:.60}; this kernel takes {takes}")
 
 
 def results(
