@@ -1,13 +1,17 @@
-"""Every notebook, run from top to bottom in a kernel of its own."""
+"""Notebooks, run from top to bottom in a kernel of their own.
+
+The book runs all of them as pages (`test_notebook_outputs`); here two a day run as they
+are opened, widgets and all, and every one in `make soak`.
+"""
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 from nbformat import v4
+from notebook_outputs import MOST_SECONDS, check_outputs, check_verdicts
 
 from fp4ref.lessons.notebook_run import RedCellError, checks_of, execute, read
 from fp4ref.lessons.outline import LESSONS
@@ -15,10 +19,6 @@ from fp4ref.lessons.outline import LESSONS
 FOLDER = Path(__file__).parents[2] / "notebooks"
 
 CELL_TIMEOUT = 120
-MOST_SECONDS = 60
-"""For a whole notebook, on two busy cores."""
-
-_ADDRESS = re.compile(r"(?:object|function) .*\bat 0x[0-9a-f]{6,}")
 
 
 def run(notebook: Any, folder: Path) -> float:
@@ -29,43 +29,29 @@ def run(notebook: Any, folder: Path) -> float:
         pytest.fail(f"cell {error.cell_id!r} is red:\n{error.reason}", pytrace=False)
 
 
-def check_verdicts(notebook: Any) -> None:
-    """Every blank fails and every solution passes."""
-    for cell in notebook.cells:
-        tags = cell.metadata.get("tags", [])
-        verdicts = [passed for _, passed in checks_of(cell)]
-        if "exercise" in tags:
-            assert verdicts == [False], f"{cell.id}: the blank passes"
-        elif "solution" in tags:
-            assert verdicts == [True], f"{cell.id}: the solution does not pass"
+def of_today(seed: int) -> list[str]:
+    """Two notebooks, others each day."""
+    names = list(LESSONS)
+    return [names[(2 * seed + i) % len(names)] for i in range(2)]
 
 
-def texts(cell: Any) -> str:
-    """What a cell prints and shows as text."""
-    found = []
-    for output in cell.get("outputs", []):
-        found.append(output.get("text", ""))
-        found.append(output.get("data", {}).get("text/plain", ""))
-    return "\n".join(found)
-
-
-@pytest.mark.parametrize("name", LESSONS)
-def test_notebook(
-    name: str, tmp_path: Path, record_property: pytest.RecordProperty
-) -> None:
+def check_run(name: str, folder: Path) -> None:
     notebook = read(FOLDER / f"{name}.ipynb")
-    seconds = run(notebook, tmp_path)
-    record_property("seconds", round(seconds, 1))
-    print(f"{name}: {seconds:.1f} s")
-    check_verdicts(notebook)
-    for cell in notebook.cells:
-        if cell.cell_type != "code":
-            continue
-        complaints = [o["text"] for o in cell.outputs if o.get("name") == "stderr"]
-        assert not complaints, f"{cell.id} writes to stderr: {complaints[0][:500]}"
-        assert not _ADDRESS.search(texts(cell)), f"{cell.id} shows an address"
-    assert not list(tmp_path.iterdir()), "a notebook leaves no files behind"
+    seconds = run(notebook, folder)
+    check_outputs(notebook)
+    assert not list(folder.iterdir()), "a notebook leaves no files behind"
     assert seconds < MOST_SECONDS
+
+
+@pytest.mark.parametrize("which", range(2))
+def test_a_notebook_of_today(which: int, rotating_seed: int, tmp_path: Path) -> None:
+    check_run(of_today(rotating_seed)[which], tmp_path)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("name", LESSONS)
+def test_notebook(name: str, tmp_path: Path) -> None:
+    check_run(name, tmp_path)
 
 
 # That red is red:
