@@ -4,24 +4,58 @@ from __future__ import annotations
 
 import datetime
 import os
+from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any
 
 import browser
 import pytest
+import rotation
 
 pytest.register_assert_rewrite(
     "compared_events", "mma_by_element", "oracle_problem", "raw_bits", "wide_operands"
 )
 
 
+def _seed() -> int:
+    today = datetime.date.today().strftime("%Y%m%d")
+    return int(os.environ.get("FP4REF_SEED", today))
+
+
 @pytest.fixture
 def rotating_seed() -> int:
     """Today's seed, another one each day; FP4REF_SEED repeats one. Shown on failure."""
-    today = datetime.date.today().strftime("%Y%m%d")
-    seed = int(os.environ.get("FP4REF_SEED", today))
+    seed = _seed()
     print(f"repeat with FP4REF_SEED={seed}")
     return seed
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Of a rotating test's cases leave today's; the others are soak until their day.
+
+    A test of `count` cases a day has had all of them after ``cases / count`` days.
+    """
+    cases: dict[str, list[pytest.Item]] = defaultdict(list)
+    for item in items:
+        if item.get_closest_marker("rotating"):
+            cases[item.nodeid.partition("[")[0]].append(item)
+    for group in cases.values():
+        marker = group[0].get_closest_marker("rotating")
+        count = marker.args[0]  # type: ignore[union-attr]
+        today = rotation.of_day(_day(), len(group), count)
+        for number, item in enumerate(group):
+            if number not in today:
+                item.add_marker("soak")
+
+
+def _day() -> int:
+    """Today's number, one more each day; FP4REF_SEED repeats a day."""
+    seed = str(_seed())
+    try:
+        return datetime.datetime.strptime(seed, "%Y%m%d").toordinal()
+    except ValueError:
+        return int(seed)
 
 
 @pytest.fixture(scope="session")

@@ -25,20 +25,27 @@ def address(site: Path, name: str) -> str:
     return (site / f"{name}.html").as_uri()
 
 
-def names(site: Path) -> list[str]:
+def names(site: Path, third: int) -> list[str]:
+    """A third of the pages: all of them take a minute."""
     paths = paths_of(site)
-    return [str(path.relative_to(site).with_suffix("")) for path in paths]
+    return [str(path.relative_to(site).with_suffix("")) for path in paths][third::3]
 
 
-def test_no_page_asks_for_anything_outside(chromium: Any, site: Path) -> None:
+@pytest.mark.rotating(1)
+@pytest.mark.parametrize("third", range(3))
+def test_no_page_asks_for_anything_outside(
+    chromium: Any, site: Path, third: int
+) -> None:
     with local_page(chromium, viewport=WIDE) as page:
-        for name in names(site):
+        for name in names(site, third):
             page.goto(address(site, name), wait_until="load")
 
 
-def test_no_page_is_wider_than_a_phone(chromium: Any, site: Path) -> None:
+@pytest.mark.rotating(1)
+@pytest.mark.parametrize("third", range(3))
+def test_no_page_is_wider_than_a_phone(chromium: Any, site: Path, third: int) -> None:
     with local_page(chromium, viewport=NARROW) as page:
-        for name in names(site):
+        for name in names(site, third):
             page.goto(address(site, name), wait_until="load")
             width = page.evaluate("document.documentElement.scrollWidth")
             assert width <= NARROW["width"], f"{name} is {width} pixels wide"
@@ -53,6 +60,7 @@ def test_no_word_breaks_in_a_table_of_numbers(chromium: Any, site: Path) -> None
         assert set(wraps) == {"normal"}
 
 
+@pytest.mark.rotating(3)
 @pytest.mark.parametrize("theme", THEMES)
 @pytest.mark.parametrize("name", AXE_PAGES)
 def test_axe_finds_nothing_serious(

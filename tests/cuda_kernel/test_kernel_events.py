@@ -30,6 +30,7 @@ def assert_same_run(case: Case, seed: int, *schedules: str) -> None:
         assert ptx.stats.get("tcgen05.mma") == emulator.stats.get("tcgen05.mma")
 
 
+@pytest.mark.rotating(17)
 @pytest.mark.parametrize("case", case_params())
 def test_every_event_is_equal(case: Case, rotating_seed: int) -> None:
     assert_same_run(case, rotating_seed)

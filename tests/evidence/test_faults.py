@@ -134,6 +134,7 @@ def test_caught_under_eager(each: Fault, form: Any) -> None:
     assert disagreement(each, form, run_fault(each, form)) == ""
 
 
+@pytest.mark.rotating(37)
 @pytest.mark.parametrize(("each", "form"), twins())
 def test_the_clean_twin_says_nothing(each: Fault, form: Any) -> None:
     assert run_twin(each, form).silent

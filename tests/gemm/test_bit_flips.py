@@ -9,8 +9,6 @@ a second run under the same schedule.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
-from datetime import date
 from functools import cache
 from typing import Any
 
@@ -226,15 +224,8 @@ def test_the_predictor_knows_the_run_without_a_flip(name: str) -> None:
     assert same(sfd, reference.sfd)
 
 
-def _half_a_day() -> Iterator[object]:
-    """Two settings today, the others tomorrow; the long run has all."""
-    day = date.today().toordinal()
-    for i, name in enumerate(SETTINGS):
-        marks = [pytest.mark.soak] if (i + day) % 2 else []
-        yield pytest.param(name, marks=marks)
-
-
-@pytest.mark.parametrize("name", list(_half_a_day()))
+@pytest.mark.rotating(1)
+@pytest.mark.parametrize("name", SETTINGS)
 def test_flips_change_exactly_what_is_predicted(name: str) -> None:
     outcomes = check_many(name, 260, seed=1)
     table = {

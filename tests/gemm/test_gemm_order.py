@@ -235,6 +235,7 @@ def strip(text: str, instruction: str, file: str) -> str:
     return "\n".join(kept)
 
 
+@pytest.mark.rotating(6)
 @pytest.mark.parametrize("schedule", ["eager", 4])
 @pytest.mark.parametrize("name", LINES)
 def test_a_line_left_out_is_seen_in_compiled_code(

@@ -65,6 +65,7 @@ def test_golden_answers_of_pycute() -> None:
     assert outcomes["same notation"] > 800
 
 
+@pytest.mark.rotating(1)
 @pytest.mark.outside
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_fresh_answers_of_pycute(seed: int) -> None:

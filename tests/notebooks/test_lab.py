@@ -93,6 +93,7 @@ def index_of(page: Any, cell: str) -> int:
     return index
 
 
+@pytest.mark.rotating(1)
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_step_rewind_and_read_back(chromium: Any, lab: str, theme: str) -> None:
     with local_page(

@@ -143,6 +143,7 @@ def mismatches(golden, case: str, count: int, **wrong) -> int:
     )
 
 
+@pytest.mark.rotating(4)
 @pytest.mark.parametrize("wrong", WRONG_MODELS.values(), ids=WRONG_MODELS)
 def test_the_golden_set_refuses_a_wrong_model(golden, wrong):
     total = sum(mismatches(golden, case, 150, **wrong) for case in CASES)

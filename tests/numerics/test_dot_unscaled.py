@@ -159,6 +159,7 @@ def mismatches(golden, cases: list[str], count: int, **wrong) -> int:
     )
 
 
+@pytest.mark.rotating(5)
 @pytest.mark.parametrize("wrong", WRONG_MODELS.values(), ids=WRONG_MODELS)
 def test_the_golden_set_refuses_a_wrong_model(golden, wrong):
     assert mismatches(golden, CASES, 40, **wrong) > 0

@@ -133,6 +133,7 @@ def test_wide_operands_are_computed_right_in_the_page(
     assert page.evaluate(found) == [0, 8]
 
 
+@pytest.mark.rotating(3)
 @pytest.mark.parametrize(
     ("right", "wrong"),
     [

@@ -160,6 +160,7 @@ def test_a_click_in_one_view_picks_the_same_in_the_others(
     assert (lane, column) == ("1", str(256 + 3 * 4 + 1))
 
 
+@pytest.mark.rotating(2)
 @pytest.mark.parametrize("text", ["1.5", "-1", "999", "", "1e99"])
 def test_a_number_that_cannot_be_is_refused(
     small: fp4ref.Run, open_players: Any, text: str

@@ -102,6 +102,7 @@ def test_the_walks_page_is_small_and_whole(
     assert found == [len(run.trace), 0, kept]
 
 
+@pytest.mark.rotating(2)
 @pytest.mark.parametrize("width", [1280, 390])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_every_view_draws_and_speaks(
