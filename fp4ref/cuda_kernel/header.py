@@ -66,10 +66,18 @@ def _asked(p: Plan) -> Iterator[str]:
     yield _constant("bool", "OF_16_BITS", str(p.kind == "f16").lower())
     for name in ("c_stages", "d_stages", "clc_stages"):
         yield _number(name.upper(), config.asked(name))
+    yield _number("STORE_STAGES", p.store_stages)
+    for name in _STORE_MODES:
+        yield _constant("bool", name.upper(), str(getattr(p, name)).lower())
     yield _number("ACCUMULATOR_BARRIERS", p.accumulator_barriers)
     yield _constant("bool", "OVERLAPPED", str(p.overlapped).lower())
     yield _number("SCALE_BUFFERS", config.mainloop.scale_buffers)
     yield ""
+
+
+_STORE_MODES = (
+    *("delay_tma_store", "acquires_ahead", "store_releases_c", "waits_for_c"),
+)
 
 
 _NUMBERS = (

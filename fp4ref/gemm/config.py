@@ -161,6 +161,11 @@ class Epilogue:
         ``"relu"``, ``"gelu"``, ``"silu"`` or None.
     c_stages, d_stages
         Subtiles of C and of D in shared memory.
+    reuse_smem_c
+        Whether D is written to the stage that C came in. D then has C's stages, and
+        `d_stages` is how many of its stores may still read theirs.
+    delay_tma_store
+        Whether the store of a subtile starts when the next one has been computed.
     store
         How C and D lie in memory: ``"plain"`` has rows of N elements, ``"transposed"``
         rows of M elements.
@@ -186,6 +191,8 @@ class Epilogue:
     activation: str | None = None
     c_stages: int = 2
     d_stages: int = 2
+    reuse_smem_c: bool = False
+    delay_tma_store: bool = False
     store: Literal["plain", "transposed"] = "plain"
     element_wise: Literal["registers", "smem"] = "registers"
     tmem_load: Literal["32x32b", "16x256b"] = "32x32b"
@@ -258,9 +265,9 @@ class GemmConfig:
         """Configuration of CUTLASS example 72b: the default GEMM of the frame index.
 
         f32 C with beta 0, D = E2M1 with UE8M0 SFD and norm constant 2. C keeps its
-        four stages of shared memory, which leaves four mainloop stages, as in CUTLASS,
-        where D lies in C's memory; here D has two stages of its own. The raster
-        runs along M, as in the document; 72b's own heuristic takes N on square
+        four stages of shared memory, which leaves four mainloop stages, and D is
+        written to them, with two stores at a time, as in CUTLASS. The raster runs along
+        M, as in the document; 72b's own heuristic takes N on square
         problems. Its alpha is 1: what the launch takes for operands without global
         scales, and ``alpha=1.0`` for others.
         """
@@ -270,6 +277,7 @@ class GemmConfig:
             "norm_constant": 2.0,
             "c_format": "f32",
             "c_stages": 4,
+            "reuse_smem_c": True,
         }
         return cls.nvfp4(**settings | changes)
 

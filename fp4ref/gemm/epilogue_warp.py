@@ -13,6 +13,7 @@ from fp4ref.gemm.epilogue.accumulator_tail import accumulator_tail
 from fp4ref.gemm.epilogue.collective import finish_tile
 from fp4ref.gemm.epilogue.epilogue_state import Epilogue
 from fp4ref.gemm.epilogue.partial_tile import hand_on_tile
+from fp4ref.gemm.epilogue.store_pipeline import release_tail
 from fp4ref.gemm.parts import Parts
 from fp4ref.gemm.pipeline import Consumer, arrive_on_empty
 from fp4ref.gemm.plan.warps import EPILOGUE_THREADS, WARP_THREADS, NamedBarrierId
@@ -48,6 +49,7 @@ def epilogue_warp(
     accumulator_tail(warp, storage)
     if e.issues_stores:
         yield from cleanup.store_tail(warp)
+    release_tail(e)
 
 
 def finish_work(e: Epilogue, work: WorkTile) -> Generator[Blocked, None, None]:

@@ -212,9 +212,7 @@ class _Side:
                     self.warp, self._barrier(), self.state.phase, self._semantics
                 )
         self._token, self._open = False, True
-        i, phase = self.state.index, self.state.phase
-        ring = self.ring
-        stage = Stage(i, ring.full[i], ring.empty[i], phase, self._close, ring.signals)
+        stage = self._stage(self.state, self._close)
         self.state.advance(self.ring.stages)
         with self.warp.frame("1.8"):
             self.warp.note(
@@ -224,6 +222,10 @@ class _Side:
                 **self.state.facts(),
             )
         return stage
+
+    def _stage(self, at: PipelineState, leave: Callable[[Stage], None]) -> Stage:
+        ring, i = self.ring, at.index
+        return Stage(i, ring.full[i], ring.empty[i], at.phase, leave, ring.signals)
 
     def _close(self, stage: Stage) -> None:
         with self.warp.frame(self.frame):
@@ -274,6 +276,23 @@ class Consumer(_Side):
     def wait(self) -> Generator[Blocked, None, Stage]:
         """``consumer_wait``: wait until the stage is full."""
         return self._enter()
+
+    def wait_ahead(self, at: PipelineState) -> Generator[Blocked, None, Stage]:
+        """``consumer_wait`` with a state of its own; `release` gives the stage back.
+
+        So several stages are held at a time.
+        """
+        with self.warp.frame(self.frame):
+            yield from mbarrier.try_wait(
+                self.warp, self.ring.full[at.index], at.phase, self._semantics
+            )
+        return self._stage(at, lambda _: None)
+
+    def release(self) -> None:
+        """``consumer_release`` of the oldest stage that is held."""
+        with self.warp.frame(self.frame):
+            self._leave(self.warp, self._stage(self.state, self._close))
+        self.state.advance(self.ring.stages)
 
 
 def arrive_on_full(count: int) -> Leave:

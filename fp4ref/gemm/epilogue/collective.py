@@ -16,10 +16,12 @@ from numpy.typing import NDArray
 from fp4ref.gemm.accumulator_stage import consumed_accumulator
 from fp4ref.gemm.epilogue.epilogue_state import Epilogue
 from fp4ref.gemm.epilogue.fragment import load_fragment
+from fp4ref.gemm.epilogue.store_pipeline import load_wait_state, synchronize
 from fp4ref.gemm.epilogue.subtile_order import subtile_order
-from fp4ref.gemm.epilogue.tile_writer import store_subtile
+from fp4ref.gemm.epilogue.tile_writer import send_subtile, store_subtile
 from fp4ref.gemm.fusion.callbacks import call, previsit
 from fp4ref.gemm.fusion.node import F32, Region, Visit
+from fp4ref.gemm.pipeline import Stage
 from fp4ref.gemm.tile_grid import WorkTile
 from fp4ref.hardware import tcgen05, tmem
 from fp4ref.hardware.sm import Blocked, frame
@@ -27,31 +29,57 @@ from fp4ref.hardware.sm import Blocked, frame
 
 def finish_tile(e: Epilogue, work: WorkTile) -> Generator[Blocked, None, None]:
     """Turn one accumulator into D. Frames 7.2 to 7.10."""
-    warp, plan = e.warp, e.storage.plan
-    with warp.frame("7.4"):
-        accumulator = yield from e.accumulator.wait()
-        tcgen05.fence_after_thread_sync(warp)
-    with warp.frame("7.2"):
-        number = consumed_accumulator(plan, accumulator)
-        warp.note("accumulator.stage", index=number)
-    yield from e.fixup.wait(e, work)
+    plan, before = e.storage.plan, None
+    accumulator, number = yield from wait_for_accumulator(e, work)
+    e.load_wait = load_wait_state(e.store)
     yield from call(e.fusion, "begin", e, work)
     for i, subtile in enumerate(subtile_order(plan, number)):
         at = Region(work, subtile, e.rows(work, subtile), e.columns(work, subtile))
         yield from call(e.fusion, "begin_loop", e, at)
-        acc = yield from load_accumulator(e, number, subtile)  # (32, 32)
-        if i == plan.subtiles_to_release - 1:
-            with warp.frame("7.10"), accumulator:
-                tcgen05.fence_before_thread_sync(warp)
-        acc = e.fixup.load_add(e, work, subtile, acc)
+        acc = yield from take_subtile(e, work, accumulator, number, i)  # (32, 32)
         acc = e.element_wise.place(e, acc)
         loaded = yield from previsit(e.fusion, e, at)
+        if plan.waits_for_c:
+            yield from synchronize(e)
         visit = Visit(acc, e.params, loaded, inside(e, at))
         z = fuse(e, at, visit)  # (32, 32)
+        if before and plan.delay_tma_store:
+            yield from send_subtile(e, before)
         yield from call(e.fusion, "reduce", e, at, visit)
         yield from store_subtile(e, at, visit, z)
         yield from call(e.fusion, "end_loop", e, at)
+        before = at
+    if before and plan.delay_tma_store:
+        yield from send_subtile(e, before)
     yield from call(e.fusion, "end", e, work)
+
+
+def wait_for_accumulator(
+    e: Epilogue, work: WorkTile
+) -> Generator[Blocked, None, tuple[Stage, int]]:
+    """Wait for a stage that holds a tile, and for its splits; give its number too."""
+    warp = e.warp
+    with warp.frame("7.4"):
+        accumulator = yield from e.accumulator.wait()
+        tcgen05.fence_after_thread_sync(warp)
+    with warp.frame("7.2"):
+        number = consumed_accumulator(e.storage.plan, accumulator)
+        warp.note("accumulator.stage", index=number)
+    yield from e.fixup.wait(e, work)
+    return accumulator, number
+
+
+def take_subtile(
+    e: Epilogue, work: WorkTile, accumulator: Stage, number: int, i: int
+) -> Generator[Blocked, None, F32]:
+    """Take the i-th subtile of an accumulator and its other splits: (32, 32)."""
+    warp, plan = e.warp, e.storage.plan
+    subtile = subtile_order(plan, number)[i]
+    acc = yield from load_accumulator(e, number, subtile)
+    if i == plan.subtiles_to_release - 1:
+        with warp.frame("7.10"), accumulator:
+            tcgen05.fence_before_thread_sync(warp)
+    return e.fixup.load_add(e, work, subtile, acc)
 
 
 @frame("4.5", "7.5")

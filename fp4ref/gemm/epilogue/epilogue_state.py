@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Generator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
 
 from fp4ref.gemm.fusion.node import F32, Node
 from fp4ref.gemm.params import GemmParams
-from fp4ref.gemm.pipeline import Consumer
+from fp4ref.gemm.pipeline import Consumer, PipelineState, Stage
 from fp4ref.gemm.plan.warps import EPILOGUE_WARPS, WARP_THREADS, WarpRole
 from fp4ref.gemm.shared_storage import SharedStorage
 from fp4ref.gemm.tile_grid import WorkTile
@@ -86,8 +86,10 @@ class Epilogue:
 
     Attributes
     ----------
-    d_stage
-        Of D's stages, for the next subtile.
+    store
+        Stage of D that is stored next: CUTLASS's ``store_pipe_producer_state``.
+    load_wait
+        Stage of C that is waited for next, where D is written to it.
     """
 
     warp: Warp
@@ -99,7 +101,8 @@ class Epilogue:
     output: Output
     fixup: type[Fixup]
     element_wise: type[ElementWise]
-    d_stage: int = 0
+    store: PipelineState = field(default_factory=lambda: PipelineState(phase=1))
+    load_wait: PipelineState = field(default_factory=PipelineState)
 
     @property
     def lane(self) -> int:
@@ -115,6 +118,19 @@ class Epilogue:
     def params(self) -> GemmParams:
         """What the launch passes."""
         return self.storage.params
+
+    @property
+    def store_releases_c(self) -> bool:
+        """Whether C's stage is given back by the store of D that lies in it."""
+        return self.storage.plan.store_releases_c
+
+    def wait_for_c(self) -> Generator[Blocked, None, Stage]:
+        """Wait for the next stage of C; leaving it gives it back, if no store does."""
+        if not self.store_releases_c:
+            return (yield from self.c.wait())
+        stage = yield from self.c.wait_ahead(self.load_wait)
+        self.load_wait.advance(self.c.ring.stages)
+        return stage
 
     def c_rows(self, stage: int) -> int:
         """Shared address of this warp's rows of a C stage."""

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Generator
 
-from fp4ref.gemm.accumulator_stage import consumed_accumulator
-from fp4ref.gemm.epilogue.collective import load_accumulator
+from fp4ref.gemm.epilogue.collective import take_subtile, wait_for_accumulator
 from fp4ref.gemm.epilogue.epilogue_state import Epilogue
 from fp4ref.gemm.epilogue.subtile_order import subtile_order
 from fp4ref.gemm.tile_grid import WorkTile
-from fp4ref.hardware import tcgen05
 from fp4ref.hardware.sm import Blocked
 
 
@@ -20,16 +18,8 @@ def hand_on_tile(e: Epilogue, work: WorkTile) -> Generator[Blocked, None, None]:
     """
     if not e.params.split_k.k_tile_count(work.split):
         return
-    warp, plan = e.warp, e.storage.plan
-    accumulator = yield from e.accumulator.wait()
-    tcgen05.fence_after_thread_sync(warp)
-    number = consumed_accumulator(plan, accumulator)
-    yield from e.fixup.wait(e, work)
-    for i, subtile in enumerate(subtile_order(plan, number)):
-        acc = yield from load_accumulator(e, number, subtile)  # (32, 32)
-        if i == plan.subtiles_to_release - 1:
-            with accumulator:
-                tcgen05.fence_before_thread_sync(warp)
-        acc = e.fixup.load_add(e, work, subtile, acc)
+    accumulator, number = yield from wait_for_accumulator(e, work)
+    for i, subtile in enumerate(subtile_order(e.storage.plan, number)):
+        acc = yield from take_subtile(e, work, accumulator, number, i)  # (32, 32)
         e.fixup.store(e, work, subtile, acc)
     yield from e.fixup.arrive(e, work)

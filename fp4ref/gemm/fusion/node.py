@@ -38,6 +38,15 @@ class EpilogueWarp(Protocol):
         """What the launch passes."""
         ...
 
+    @property
+    def store_releases_c(self) -> bool:
+        """Whether C's stage is given back by the store of D that lies in it."""
+        ...
+
+    def wait_for_c(self) -> Generator[Blocked, None, Stage]:
+        """Wait for the next stage of C; leaving it gives it back, if no store does."""
+        ...
+
     def c_rows(self, stage: int) -> int:
         """Shared address of the warp's rows of a C stage."""
         ...

@@ -34,11 +34,12 @@ class SrcFetch(Node):
         assert self.element is not None, "an epilogue of build names C's format"
         element = ELEMENTS[self.element]
         row_nbytes = len(at.columns) * element.bits // 8
-        with (yield from e.c.wait()) as stage:
+        with (yield from e.wait_for_c()) as stage:
             nbytes = ROWS * row_nbytes
             block = smem.ld(e.warp, e.c_rows(stage.index), nbytes)
-            # The next load of C overwrites the stage through the async proxy.
-            smem.fence_proxy_async(e.warp)
+            if not e.store_releases_c:
+                # The next load of C overwrites the stage through the async proxy.
+                smem.fence_proxy_async(e.warp)
         swizzle = SwizzleMode.of_span(row_nbytes)
         codes = block[swizzled_offsets(swizzle, ROWS, row_nbytes)]
         return element.decode(codes.view(element.code_dtype))

@@ -12,12 +12,14 @@ from fp4ref.gemm.fusion.row_broadcast import RowBroadcast
 from fp4ref.gemm.fusion.src_fetch import SrcFetch
 from fp4ref.gemm.plan.warps import EPILOGUE_THREADS, WARP_THREADS
 from fp4ref.gemm.why import deduced
+from fp4ref.hardware.mbarrier_unit import NBYTES as BARRIER_NBYTES
 from fp4ref.hardware.tensor_map import DataType
 from fp4ref.layout import SwizzleMode
 from fp4ref.numerics.elements import element
 from fp4ref.tensors.block_format import NVFP4_VEC_SIZE
 
 _BUILDER = "CUTLASS sm100_blockscaled_umma_builder.inl"
+_STORE = "CUTLASS sm100_epilogue_tma_warpspecialized.hpp"
 _KERNEL = "CUTLASS sm100_gemm_tma_warpspecialized.hpp"
 _STREAM_K = "CUTLASS tile_scheduler_params.h, get_reduction_workspace_size"
 
@@ -184,13 +186,68 @@ class EpilogueValues:
 
     @deduced("asked: {value}", _BUILDER)
     def d_stages(self) -> int:
-        """D stages, each written again when its store has read it."""
+        """D stages, each written again when its store has read it.
+
+        Where D lies in C's stages, stores that may still read theirs.
+        """
         return self.config.epilogue.d_stages
 
     @deduced(f"{{p.lanes}} x {SUBTILE_N} elements of {{c.d_format}}", _BUILDER)
     def d_subtile_nbytes(self) -> int:
-        """One D stage."""
+        """One subtile of D."""
         return self.lanes * SUBTILE_N * self.d_type.bits // 8
+
+    @deduced("asked: {value}; D is written to the stage that C came in", _STORE)
+    def reuse_smem_c(self) -> bool:
+        """Whether D lies in C's memory: CUTLASS's ``ReuseSmemC``."""
+        return self.config.epilogue.reuse_smem_c
+
+    @deduced("asked: {value}; a store starts when the next subtile is computed", _STORE)
+    def delay_tma_store(self) -> bool:
+        """Whether a store starts a subtile later: CUTLASS's ``DelayTmaStore``."""
+        return self.config.epilogue.delay_tma_store
+
+    @deduced("those of C with reuse_smem_c={p.reuse_smem_c}, else of D", _STORE)
+    def store_stages(self) -> int:
+        """Stages that D is written to in turn: those of its ``StorePipeline``."""
+        asked = self.config.epilogue
+        return asked.c_stages if self.reuse_smem_c else asked.d_stages
+
+    @deduced(
+        "C is read: {p.loads_c}; then the store of D gives a stage back that both use",
+        _STORE,
+    )
+    def store_releases_c(self) -> bool:
+        """Whether C's stage is given back when D's store has read it."""
+        return self.reuse_smem_c and self.loads_c
+
+    @deduced(
+        "rows of {p.c_row_nbytes} bytes of C and {p.d_row_nbytes} of D: a thread's row "
+        "of D lies in another thread's of C unless they are as long",
+        _STORE,
+    )
+    def waits_for_c(self) -> bool:
+        """Whether all threads must have read C before one writes D into its stage."""
+        return self.store_releases_c and self.c_row_nbytes != self.d_row_nbytes
+
+    @deduced(
+        "store_releases_c={p.store_releases_c}, delay_tma_store={p.delay_tma_store}: "
+        "with either, the next stage is waited for right after a store",
+        _STORE,
+    )
+    def acquires_ahead(self) -> bool:
+        """Whether a stage of D is waited for before the next subtile is computed."""
+        return self.store_releases_c or self.delay_tma_store
+
+    @deduced(
+        "C's {p.c_subtile_nbytes:,} or D's {p.d_subtile_nbytes:,}, whichever is more, "
+        "if they share it",
+        _STORE,
+    )
+    def store_stage_nbytes(self) -> int:
+        """From one stage of D to the next."""
+        nbytes = self.d_subtile_nbytes
+        return max(nbytes, self.c_subtile_nbytes) if self.reuse_smem_c else nbytes
 
     @deduced(
         f"a row of {SUBTILE_N} elements is as long as the swizzle's span", _BUILDER
@@ -207,18 +264,31 @@ class EpilogueValues:
         return subtile_swizzle(self.d_type)
 
     @deduced(
-        "{c.c_stages} of C with {p.c_subtile_nbytes:,}, {c.d_stages} of D with "
-        "{p.d_subtile_nbytes:,}; here D does not lie in C's memory",
-        _BUILDER,
+        "{p.store_stages} of {p.store_stage_nbytes:,} for D, and C in them: "
+        "{p.reuse_smem_c}; else {c.c_stages} of {p.c_subtile_nbytes:,} for C",
+        _STORE,
     )
     def epilogue_nbytes(self) -> int:
-        """Shared memory of the C and D stages, which are apart in this kernel.
+        """Shared memory of the C and D stages in the budget formula.
 
-        With what the formula is computed on, if that is shared memory.
+        With what the formula is computed on, if that is shared memory. Where D lies in
+        C's memory it is the size of CUTLASS's ``SharedStorage``: behind the stages are
+        an empty struct for the formula, and the barriers of C's ring, each as long as
+        the alignment that the swizzle asks for.
         """
-        of_c = self.config.epilogue.c_stages * self.c_subtile_nbytes
-        of_d = self.config.epilogue.d_stages * self.d_subtile_nbytes
-        return of_c + of_d + self.element_wise_nbytes
+        of_d = self.store_stages * self.store_stage_nbytes
+        if not self.reuse_smem_c:
+            of_c = self.config.epilogue.c_stages * self.c_subtile_nbytes
+            return of_c + of_d + self.element_wise_nbytes
+        alignment = max(self.c_swizzle.alignment, self.d_swizzle.alignment)
+        tensors = _rounded(of_d + 1, alignment)
+        barriers = 2 * BARRIER_NBYTES * self.config.epilogue.c_stages
+        return _rounded(tensors + barriers, alignment) + self.element_wise_nbytes
+
+
+def _rounded(nbytes: int, alignment: int) -> int:
+    """The next multiple of an alignment."""
+    return -(-nbytes // alignment) * alignment
 
 
 def _data_type(format: str) -> DataType:

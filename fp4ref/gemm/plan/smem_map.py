@@ -25,6 +25,8 @@ class Buffer:
         Whether this configuration works on it.
     numbered
         Whether its label has the stage.
+    lies_in
+        Name of the buffer whose memory it has, if it has none of its own.
     """
 
     name: str
@@ -34,6 +36,7 @@ class Buffer:
     alignment: int
     used: bool = True
     numbered: bool = True
+    lies_in: str = ""
 
 
 @dataclass(frozen=True)
@@ -60,14 +63,16 @@ class SmemMap(Mapping[str, int]):
             for ring in rings
             for name, _ in ring.parts()
         ]
-        parts += [(b.name, b.stages * b.nbytes, b.alignment) for b in buffers]
+        own = [each for each in buffers if not each.lies_in]
+        parts += [(b.name, b.stages * b.nbytes, b.alignment) for b in own]
         at = 0
         offsets: dict[str, int] = {}
         for name, nbytes, alignment in parts:
             at = -(-at // alignment) * alignment
             offsets[name] = at
             at += nbytes
-        return cls(offsets, at)
+        shared = {b.name: offsets[b.lies_in] for b in buffers if b.lies_in}
+        return cls(offsets | shared, at)
 
     def __getitem__(self, name: str) -> int:
         return self.offsets[name]

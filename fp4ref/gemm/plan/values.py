@@ -138,10 +138,8 @@ class Plan(AccumulatorValues):
     def most_stages(self) -> int:
         """Mainloop stages that fit. Frame 1.1.
 
-        This kernel keeps D apart from C. CUTLASS lets D reuse C's memory, so that its
-        epilogue is smaller: for example 72b 67,584 bytes instead of 69,632, and four
-        stages beside either; for bf16 C and D, with four C stages, 33,792 instead of
-        49,152, and five stages where this kernel has four.
+        Where D lies in C's memory the epilogue is smaller: for bf16 C and D, with four
+        C stages, 33,792 bytes instead of 49,152, and five stages instead of four.
         """
         free = SMEM_NBYTES - self.carveout_nbytes - self.epilogue_nbytes
         return free // self.stage_nbytes
@@ -217,7 +215,6 @@ class Plan(AccumulatorValues):
     def buffers(self) -> tuple[Buffer, ...]:
         """The table of buffers; 128-byte swizzle repeats after 1,024 bytes."""
         config, stages = self.config, self.mainloop_stages * self.k_group
-        of_c, of_d = self.c_subtile_nbytes, self.d_subtile_nbytes
         answer = RESPONSE_NBYTES
         of_formula = Buffer(
             "element_wise", "accumulator", 1, self.element_wise_nbytes, 1024
@@ -227,15 +224,27 @@ class Plan(AccumulatorValues):
                 "clc_response", "clc_response", config.tiles.clc_stages, answer, answer
             ),
             Buffer("tmem_pointer", "tmem_pointer", 1, 4, 8, numbered=False),
-            Buffer("d_subtile", "D", config.epilogue.d_stages, of_d, 1024),
-            Buffer(
-                "c_subtile", "C", config.epilogue.c_stages, of_c, 1024, self.loads_c
-            ),
+            *self._subtile_buffers(),
             *([of_formula] if self.in_smem else []),
             Buffer("a", "A", stages, self.a_nbytes, 1024),
             Buffer("b", "B", stages, self.b_nbytes, 1024),
             Buffer("sfa", "SFA", stages, self.sfa_nbytes, 128, self.sf_atoms > 0),
             Buffer("sfb", "SFB", stages, self.sfb_nbytes, 128, self.sf_atoms > 0),
+        )
+
+    def _subtile_buffers(self) -> tuple[Buffer, Buffer]:
+        """D's stages, and C's: their own, or the same."""
+        of_d, of_c = self.store_stage_nbytes, self.c_subtile_nbytes
+        stages, loads_c = self.config.epilogue.c_stages, self.loads_c
+        if not self.reuse_smem_c:
+            return (
+                Buffer("d_subtile", "D", self.store_stages, of_d, 1024),
+                Buffer("c_subtile", "C", stages, of_c, 1024, loads_c),
+            )
+        label = "C and D" if loads_c else "D"
+        return (
+            Buffer("d_subtile", label, stages, of_d, 1024),
+            Buffer("c_subtile", label, stages, of_d, 1024, False, lies_in="d_subtile"),
         )
 
     @deduced("rings, then buffers, each at the next multiple of its alignment", _KERNEL)

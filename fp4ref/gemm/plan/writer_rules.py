@@ -84,3 +84,43 @@ def _copied_formats(p: Plan) -> str | None:
         "copies 16 packed elements of a format of 4 bits with scales. Use "
         "loader=tma, or operand_format=nvfp4"
     )
+
+
+_COLLECTIVE = "CUTLASS sm100_epilogue_tma_warpspecialized.hpp"
+_REUSE = "D lies in C's memory only if there is C"
+_STAGES = ("c_stages", "d_stages")
+
+
+@rule(_REUSE, _COLLECTIVE, "reuse_smem_c", "c_format", *_STAGES)
+def _reuse(p: Plan) -> str | None:
+    asked = p.config.epilogue
+    if not asked.reuse_smem_c:
+        return None
+    said = "reuse_smem_c=True: CUTLASS's 'Smem reuse requirements not met'; "
+    if asked.c_format is None:
+        return f"{said}there is no C. Use reuse_smem_c=False, or c_format='f32'"
+    if asked.d_stages <= asked.c_stages:
+        return None
+    return (
+        f"{said}d_stages={asked.d_stages} stores read stages of C, which has "
+        f"c_stages={asked.c_stages}. Use d_stages={asked.c_stages}"
+    )
+
+
+@rule(
+    "a delayed store does not keep what it waits for",
+    _COLLECTIVE,
+    *("reuse_smem_c", "delay_tma_store", _REUSE, *_STAGES),
+)
+def _deadlock(p: Plan) -> str | None:
+    asked = p.config.epilogue
+    if not (asked.reuse_smem_c and asked.delay_tma_store):
+        return None
+    if asked.c_stages > asked.d_stages:
+        return None
+    return (
+        f"reuse_smem_c=True with delay_tma_store=True, c_stages={asked.c_stages} and "
+        f"d_stages={asked.d_stages}: CUTLASS's 'This TMA epilogue configuration will "
+        "deadlock'; a stage of C is given back by a store that is issued only when the "
+        f"next C has come. Use c_stages={asked.d_stages + 1}, or delay_tma_store=False"
+    )
