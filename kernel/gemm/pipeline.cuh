@@ -96,10 +96,29 @@ struct Consumer {
     __device__ __forceinline__ Stage wait() {
         if (!token) mbarrier_try_wait<IN_CLUSTER>(barrier(), state.phase);
         token = 0;
-        const Stage stage = {state.index, barrier(), ring.empty + MBARRIER_NBYTES * state.index,
-                             state.phase};
+        const Stage stage = this->stage(state);
         state.advance<STAGES>();
         return stage;
+    }
+
+    // consumer_wait with a state of its own; release() gives the stage back. So several stages
+    // are held at a time.
+    __device__ __forceinline__ Stage wait_ahead(PipelineState at) const {
+        const Stage held = stage(at);
+        mbarrier_try_wait<IN_CLUSTER>(held.full, at.phase);
+        return held;
+    }
+
+    // consumer_release: the oldest stage that is held, on which the caller arrives.
+    __device__ __forceinline__ Stage release() {
+        const Stage oldest = stage(state);
+        state.advance<STAGES>();
+        return oldest;
+    }
+
+    __device__ __forceinline__ Stage stage(PipelineState at) const {
+        return {at.index, ring.full + MBARRIER_NBYTES * at.index,
+                ring.empty + MBARRIER_NBYTES * at.index, at.phase};
     }
 };
 

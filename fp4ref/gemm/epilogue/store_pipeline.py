@@ -25,6 +25,11 @@ def load_wait_state(store: PipelineState) -> PipelineState:
     return PipelineState(store.index, store.phase ^ 1, store.count)
 
 
+def advance_store(e: Epilogue) -> None:
+    """Go to the next stage of D."""
+    e.store.advance(e.storage.plan.store_stages)
+
+
 @frame("7.9")
 def acquire(e: Epilogue) -> Generator[Blocked, None, None]:
     """Wait until the next stage of D has been read by its last store."""

@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Generator
 
 from fp4ref.gemm.epilogue.epilogue_state import Epilogue
-from fp4ref.gemm.epilogue.store_pipeline import acquire, release_c, synchronize
+from fp4ref.gemm.epilogue.store_pipeline import (
+    acquire,
+    advance_store,
+    release_c,
+    synchronize,
+)
 from fp4ref.gemm.fusion.callbacks import call
 from fp4ref.gemm.fusion.node import F32, Region, Visit
 from fp4ref.gemm.partition import subtile_coords
@@ -51,7 +56,7 @@ def send_subtile(e: Epilogue, at: Region) -> Generator[Blocked, None, None]:
     yield from call(e.fusion, "tma_store", e, at)
     if e.issues_stores:
         tma.commit_group(warp)
-    e.store.advance(plan.store_stages)
+    advance_store(e)
     if plan.acquires_ahead:
         yield from acquire(e)
         release_c(e)

@@ -35,12 +35,31 @@ __device__ __forceinline__ void fuse(const Epilogue& e, Fusion& fusion, WorkTile
     }
 }
 
-// Turn one accumulator into D. Frames 7.2 to 7.10.
-__device__ __forceinline__ void finish_tile(Epilogue& e, WorkTile work) {
+// Wait for a stage that holds a tile, and for its splits.
+__device__ __forceinline__ Stage wait_for_accumulator(Epilogue& e, WorkTile work) {
     const Stage accumulator = e.accumulator.wait();  // 7.4
     tcgen05_fence_after_thread_sync();
-    const u32 number = consumed_accumulator(accumulator);
     Fixup::wait(e, work);
+    return accumulator;
+}
+
+// Take the i-th subtile of an accumulator and its other splits.
+__device__ __forceinline__ void take_subtile(const Epilogue& e, WorkTile work, Stage accumulator,
+                                             u32 number, u32 i, Subtile& acc) {
+    const u32 subtile = subtile_order(number, i);
+    load_accumulator(e, number, subtile, acc);
+    if (i == SUBTILES_TO_RELEASE - 1) {  // 7.10
+        tcgen05_fence_before_thread_sync();
+        arrive_on_empty(accumulator);
+    }
+    Fixup::load_add(e, work, subtile, acc);
+}
+
+// Turn one accumulator into D. Frames 7.2 to 7.10.
+__device__ __forceinline__ void finish_tile(Epilogue& e, WorkTile work) {
+    const Stage accumulator = wait_for_accumulator(e, work);
+    const u32 number = consumed_accumulator(accumulator);
+    e.load_wait = load_wait_state(e.store);
     Fusion fusion;
     walk(fusion, [&](auto& node) { node.begin(e, work); });
 #pragma unroll 1
@@ -48,18 +67,17 @@ __device__ __forceinline__ void finish_tile(Epilogue& e, WorkTile work) {
         const u32 subtile = subtile_order(number, i);
         walk(fusion, [&](auto& node) { node.begin_loop(e, work, subtile); });
         Subtile z;
-        load_accumulator(e, number, subtile, z);
-        if (i == SUBTILES_TO_RELEASE - 1) {  // 7.10
-            tcgen05_fence_before_thread_sync();
-            arrive_on_empty(accumulator);
-        }
-        Fixup::load_add(e, work, subtile, z);
+        take_subtile(e, work, accumulator, number, i, z);
         ElementWise::place(e, z);
         walk(fusion, [&](auto& node) { node.previsit(e, work, subtile); });
+        if constexpr (WAITS_FOR_C) synchronize();
         fuse(e, fusion, work, subtile, z);
+        if (DELAY_TMA_STORE && i > 0) send_subtile(e, fusion, work, subtile_order(number, i - 1));
         walk(fusion, [&](auto& node) { node.reduce(e, work, subtile); });
         store_subtile(e, fusion, work, subtile, z);
         walk(fusion, [&](auto& node) { node.end_loop(e, work, subtile); });
     }
+    if constexpr (DELAY_TMA_STORE)
+        send_subtile(e, fusion, work, subtile_order(number, SUBTILES - 1));
     walk(fusion, [&](auto& node) { node.end(e, work); });
 }

@@ -1,18 +1,14 @@
 // Part 7. tile_writer: D through shared memory, by TMA.
 #pragma once
-#include "../../hardware/tma.cuh"
 #include "../parts.cuh"
+#include "store_pipeline.cuh"
 
-// Write one subtile of D through shared memory, and SFD directly. Frame 7.9.
-__device__ __forceinline__ void store_subtile(Epilogue& e, Fusion& fusion, WorkTile work,
-                                              u32 subtile, const Subtile& z) {
-    const u32 buffer = e.storage.d_subtile(e.d_stage);
-    if (e.issues_stores) tma_wait_group_read<D_STAGES - 1>();
-    named_barrier_sync(EPILOGUE_BARRIER, EPILOGUE_THREADS);
-    Output::write(e, work, subtile, z, buffer);
-    walk(fusion, [&](auto& node) { node.postreduce(e, work, subtile); });
+// Store a stage of D: one warp sends all of it. Frame 7.9.
+__device__ __forceinline__ void send_subtile(Epilogue& e, Fusion& fusion, WorkTile work,
+                                             u32 subtile) {
+    const u32 buffer = e.storage.d_subtile(e.store.index);
     smem_fence_proxy_async();
-    named_barrier_sync(EPILOGUE_BARRIER, EPILOGUE_THREADS);
+    synchronize();
     if (e.issues_stores) {
         const bool elected = elect_sync() && e.is_inside(work);
 #pragma unroll
@@ -24,5 +20,19 @@ __device__ __forceinline__ void store_subtile(Epilogue& e, Fusion& fusion, WorkT
     }
     walk(fusion, [&](auto& node) { node.tma_store(e, work, subtile); });
     if (e.issues_stores) tma_commit_group();
-    e.d_stage = e.d_stage + 1 == D_STAGES ? 0 : e.d_stage + 1;
+    advance_store(e);
+    if constexpr (ACQUIRES_AHEAD) {
+        acquire(e);
+        release_c(e);
+    }
+}
+
+// Write one subtile of D to shared memory, and SFD directly. Frame 7.9.
+__device__ __forceinline__ void store_subtile(Epilogue& e, Fusion& fusion, WorkTile work,
+                                              u32 subtile, const Subtile& z) {
+    const u32 buffer = e.storage.d_subtile(e.store.index);
+    if constexpr (!ACQUIRES_AHEAD) acquire(e);
+    Output::write(e, work, subtile, z, buffer);
+    walk(fusion, [&](auto& node) { node.postreduce(e, work, subtile); });
+    if constexpr (!DELAY_TMA_STORE) send_subtile(e, fusion, work, subtile);
 }

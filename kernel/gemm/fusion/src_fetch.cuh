@@ -11,7 +11,7 @@ struct SrcFetch : Leaf {
 
     // Read this thread's row of the next C subtile.
     __device__ __forceinline__ void previsit(Epilogue& e, WorkTile, u32) {
-        const Stage stage = e.c.wait();
+        const Stage stage = e.wait_for_c();
         const u32 source = e.storage.c_subtile(stage.index);
 #pragma unroll
         for (u32 chunk = 0; chunk < SUBTILE_N / Element::PER_CHUNK; ++chunk) {
@@ -20,9 +20,11 @@ struct SrcFetch : Leaf {
             const u32 words[4] = {v.x, v.y, v.z, v.w};
             Element::decode(words, c + Element::PER_CHUNK * chunk);
         }
-        // The next load of C overwrites the stage through the async proxy.
-        smem_fence_proxy_async();
-        arrive_on_empty(stage);
+        if constexpr (!STORE_RELEASES_C) {
+            // The next load of C overwrites the stage through the async proxy.
+            smem_fence_proxy_async();
+            arrive_on_empty(stage);
+        }
     }
 
     __device__ __forceinline__ float visit(const Visit& v) { return c[v.column]; }
