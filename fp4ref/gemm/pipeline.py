@@ -286,7 +286,9 @@ class Consumer(_Side):
             yield from mbarrier.try_wait(
                 self.warp, self.ring.full[at.index], at.phase, self._semantics
             )
-        return self._stage(at, lambda _: None)
+        held = self._stage(at, lambda _: None)
+        at.advance(self.ring.stages)
+        return held
 
     def release(self) -> None:
         """``consumer_release`` of the oldest stage that is held."""

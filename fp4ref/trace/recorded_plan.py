@@ -174,6 +174,8 @@ def _smem(plan: Any) -> list[SmemPart]:
     end = _number(plan["smem"], "end")
     parts = []
     for each in plan["buffers"]:
+        if each.get("lies_in"):
+            continue
         name, nbytes = each["name"], _number(each, "nbytes", 0)
         if name not in _TILES or not nbytes:
             continue

@@ -103,9 +103,10 @@ struct Consumer {
 
     // consumer_wait with a state of its own; release() gives the stage back. So several stages
     // are held at a time.
-    __device__ __forceinline__ Stage wait_ahead(PipelineState at) const {
+    __device__ __forceinline__ Stage wait_ahead(PipelineState& at) const {
         const Stage held = stage(at);
         mbarrier_try_wait<IN_CLUSTER>(held.full, at.phase);
+        at.advance<STAGES>();
         return held;
     }
 

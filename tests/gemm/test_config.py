@@ -45,9 +45,8 @@ def test_example_72b_has_four_stages() -> None:
         ScaleFormat.UE8M0,
     )
     assert (config.epilogue.norm_constant, config.epilogue.beta) == (2.0, 0.0)
-    # In CUTLASS D lies in C's memory, and an empty struct takes 1,024 bytes.
-    of_d = config.epilogue.d_stages * plan(config).d_subtile_nbytes
-    assert plan(config).smem.end == compiled("sm100_72b", "kernel_nbytes") + of_d - 1024
+    # An empty struct takes 1,024 bytes in CUTLASS.
+    assert plan(config).smem.end == compiled("sm100_72b", "kernel_nbytes") - 1024
 
 
 def test_changes_to_example_72b_are_taken() -> None:
@@ -74,18 +73,24 @@ def epilogue_of_cutlass(c_subtile: int, alignment: int) -> int:
     return -(-(tensors + 4 * 16) // alignment) * alignment
 
 
-def test_without_reuse_of_c_bf16_loses_a_stage_and_example_72b_none() -> None:
+def test_the_epilogue_of_example_72b_is_as_large_as_cutlass_has_it() -> None:
     example = GemmConfig.example_72b()
     assert epilogue_of_cutlass(16_384, 1024) == 67_584
     assert compiled("sm100_72b", "epilogue_nbytes") == 67_584
     assert compiled("sm100_72b", "mainloop_barrier_nbytes") == 16
-    assert (plan(example).epilogue_nbytes, plan(example).most_stages) == (69_632, 4)
+    assert (plan(example).epilogue_nbytes, plan(example).most_stages) == (67_584, 4)
     assert compiled("sm100_72b", "mainloop_stages") == 4
+    apart = GemmConfig.example_72b(reuse_smem_c=False)
+    assert (plan(apart).epilogue_nbytes, plan(apart).most_stages) == (69_632, 4)
 
+
+def test_without_reuse_of_c_bf16_loses_a_stage() -> None:
     bf16 = GemmConfig.nvfp4(d_format="bf16", c_format="bf16", c_stages=4)
     assert epilogue_of_cutlass(8_192, 512) == 33_792
     assert (SMEM_NBYTES - 160 - 33_792) // (36_864 + 16) == 5
     assert (plan(bf16).epilogue_nbytes, plan(bf16).most_stages) == (49_152, 4)
+    reuse = plan(bf16.replace(reuse_smem_c=True))
+    assert (reuse.epilogue_nbytes, reuse.most_stages) == (33_792, 5)
 
 
 def test_without_epilogue_memory_six_stages_are_the_ceiling() -> None:

@@ -53,6 +53,9 @@ def test_what_is_read_is_what_was_planned(config: GemmConfig) -> None:
     for buffer in p.buffers:
         stages = [part for part in found.smem if part.name == buffer.label]
         tile = buffer.name not in ("clc_response", "tmem_pointer")
+        if buffer.lies_in:
+            assert p.smem[buffer.name] == p.smem[buffer.lies_in]
+            continue
         assert len(stages) == buffer.stages * (tile and buffer.nbytes > 0)
         for part in stages:
             offset = p.smem[buffer.name] + part.stage * buffer.nbytes
@@ -81,7 +84,7 @@ def test_the_plan_has_no_sentences() -> None:
     assert not [
         w for w in p.why.values() if len(w.sentence) > 20 and w.sentence in text
     ]
-    assert len(text) < 5120
+    assert len(text) < 6144
 
 
 @pytest.fixture(scope="module")

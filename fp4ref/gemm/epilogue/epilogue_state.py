@@ -10,7 +10,7 @@ import numpy as np
 
 from fp4ref.gemm.fusion.node import F32, Node
 from fp4ref.gemm.params import GemmParams
-from fp4ref.gemm.pipeline import Consumer, PipelineState, Stage
+from fp4ref.gemm.pipeline import Consumer, PipelineState
 from fp4ref.gemm.plan.warps import EPILOGUE_WARPS, WARP_THREADS, WarpRole
 from fp4ref.gemm.shared_storage import SharedStorage
 from fp4ref.gemm.tile_grid import WorkTile
@@ -123,14 +123,6 @@ class Epilogue:
     def store_releases_c(self) -> bool:
         """Whether C's stage is given back by the store of D that lies in it."""
         return self.storage.plan.store_releases_c
-
-    def wait_for_c(self) -> Generator[Blocked, None, Stage]:
-        """Wait for the next stage of C; leaving it gives it back, if no store does."""
-        if not self.store_releases_c:
-            return (yield from self.c.wait())
-        stage = yield from self.c.wait_ahead(self.load_wait)
-        self.load_wait.advance(self.c.ring.stages)
-        return stage
 
     def c_rows(self, stage: int) -> int:
         """Shared address of this warp's rows of a C stage."""

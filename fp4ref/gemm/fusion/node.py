@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from fp4ref.gemm.fusion.arguments import Argument
 from fp4ref.gemm.params import GemmParams
-from fp4ref.gemm.pipeline import Consumer, Stage
+from fp4ref.gemm.pipeline import Consumer, PipelineState, Stage
 from fp4ref.gemm.tile_grid import WorkTile
 from fp4ref.hardware.sm import Blocked, Warp
 
@@ -32,6 +32,7 @@ class EpilogueWarp(Protocol):
 
     warp: Warp
     c: Consumer
+    load_wait: PipelineState
 
     @property
     def params(self) -> GemmParams:
@@ -41,10 +42,6 @@ class EpilogueWarp(Protocol):
     @property
     def store_releases_c(self) -> bool:
         """Whether C's stage is given back by the store of D that lies in it."""
-        ...
-
-    def wait_for_c(self) -> Generator[Blocked, None, Stage]:
-        """Wait for the next stage of C; leaving it gives it back, if no store does."""
         ...
 
     def c_rows(self, stage: int) -> int:

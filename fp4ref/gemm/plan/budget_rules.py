@@ -67,7 +67,8 @@ _TILE = (
     "cluster_n",
 )
 _EPILOGUE = (
-    *("c_stages", "d_stages", "c_format", "d_format", "element_wise", "k_group"),
+    *("c_stages", "d_stages", "c_format", "d_format", "reuse_smem_c", "element_wise"),
+    "k_group",
     *("accumulator_stages", *_TILE),
 )
 _BUDGET = "CUTLASS sm100_pipeline_carveout.inl"

@@ -14,14 +14,6 @@ struct Epilogue {
     PipelineState load_wait = {0, 0};  // of C, waited for next, where D is written to it
     u32 unreleased = 0;                // stages of C whose store may still read them
 
-    // Wait for the next stage of C.
-    __device__ __forceinline__ Stage wait_for_c() {
-        if constexpr (!STORE_RELEASES_C) return c.wait();
-        const Stage stage = c.wait_ahead(load_wait);
-        load_wait.advance<C_STAGES>();
-        return stage;
-    }
-
     // Whether the tile is one of the problem, and not of a padded cluster.
     __device__ __forceinline__ bool is_inside(WorkTile work) const {
         const GemmParams& params = storage.params;

@@ -11,7 +11,7 @@ struct SrcFetch : Leaf {
 
     // Read this thread's row of the next C subtile.
     __device__ __forceinline__ void previsit(Epilogue& e, WorkTile, u32) {
-        const Stage stage = e.wait_for_c();
+        const Stage stage = STORE_RELEASES_C ? e.c.wait_ahead(e.load_wait) : e.c.wait();
         const u32 source = e.storage.c_subtile(stage.index);
 #pragma unroll
         for (u32 chunk = 0; chunk < SUBTILE_N / Element::PER_CHUNK; ++chunk) {
