@@ -213,15 +213,18 @@ class _Side:
                 )
         self._token, self._open = False, True
         stage = self._stage(self.state, self._close)
-        self.state.advance(self.ring.stages)
+        self._advance(self.state)
+        return stage
+
+    def _advance(self, state: PipelineState) -> None:
+        state.advance(self.ring.stages)
         with self.warp.frame("1.8"):
             self.warp.note(
                 "pipeline.advance",
                 ring=self.ring.name,
                 role=self.role,
-                **self.state.facts(),
+                **state.facts(),
             )
-        return stage
 
     def _stage(self, at: PipelineState, leave: Callable[[Stage], None]) -> Stage:
         ring, i = self.ring, at.index
@@ -287,7 +290,7 @@ class Consumer(_Side):
                 self.warp, self.ring.full[at.index], at.phase, self._semantics
             )
         held = self._stage(at, lambda _: None)
-        at.advance(self.ring.stages)
+        self._advance(at)
         return held
 
     def release(self) -> None:

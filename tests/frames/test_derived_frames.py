@@ -58,7 +58,7 @@ DERIVED: dict[str, dict[str, Any]] = {
         "tmem_columns": 512,
         "tmem_bytes": 262144,
         "mbarriers": 2 * STAGES + 2 * 2 + 2 * 2 + 2 * 2,
-        "smem_bytes_used": 218112,
+        "smem_bytes_used": 1024 + 4 * 16384 + 4 * 36864,
         "mainloop_stages_awaited": STAGES,
         "accumulators_awaited": 2,
         "store_tails": 1,

@@ -22,8 +22,8 @@ SHOWN: dict[str, dict[str, Any]] = {
         "sfb_bytes": 2048,
         "stage_tx_bytes": 36864,
         "stage_bytes": 36992,
-        "epilogue_bytes": 4 * 16384 + 2 * 2048,
-        "smem_bytes": 218112,
+        "epilogue_bytes": 4 * 16384 + 2 * 1024,
+        "smem_bytes": 1024 + 4 * 16384 + 4 * 36864,
     },
     "1.2": {
         "stages": 4,
@@ -90,7 +90,7 @@ SHOWN: dict[str, dict[str, Any]] = {
     },
     "3.6": {
         "A": [[256 * i, 640, 0] for i in range(8)],
-        "smem_A": [1024 + 2 * 2048 + 4 * 16384 + 16384 * i for i in range(4)],
+        "smem_A": [1024 + 4 * 16384 + 16384 * i for i in range(4)],
         "stage_of_k_tile": [0, 1, 2, 3, 0, 1, 2, 3],
     },
     "3.7": {

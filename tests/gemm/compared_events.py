@@ -163,6 +163,8 @@ def run(g: Gemm, schedule: str | int, sms: int = 2, **changes: Any) -> Trace:
         accumulator_stages=g.accumulator_stages,
         clc_stages=g.clc_stages,
         scale_buffers=g.scale_buffers,
+        reuse_smem_c=g.reuse,
+        delay_tma_store=g.delay,
         **changes,
     )
     a = operand(g.m, g.k, g.batches, g.ue8m0, 1)

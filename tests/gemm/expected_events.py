@@ -49,7 +49,8 @@ def event_count(g: Gemm, tiles_per_cta: list[int], false_peeks: int) -> int:
     per_cta = inits + tails + 36 + 3 * c + clc
     per_tile = (6 + c + clc) * fetch + 35 + 11 * clc
     per_k_tile = 42  # load warp 13, MMA warp 29
-    per_subtile = 37 + 27 * c
+    # C's fence is D's where they share a stage; the four warps meet if rows differ.
+    per_subtile = 37 + 27 * c + 4 * (g.mixed - g.releases)
     rows = g.tiles[0] * g.batches
     by_column = rows * (
         4 * g.bias * -(-g.n // 32) + 8 * (g.d == "nvfp4") * -(-g.n // 64)

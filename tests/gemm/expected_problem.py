@@ -43,6 +43,8 @@ class Gemm:
     clc_stages: int = 2
     scale_buffers: int = 2
     ue8m0: bool = False
+    reuse: bool = False
+    delay: bool = False
 
     @property
     def tx_bytes(self) -> int:
@@ -52,7 +54,36 @@ class Gemm:
         return operands + (ROWS + sf_rows_b) * TILE_K // VEC
 
     @property
+    def releases(self) -> bool:
+        """Whether a store of D gives C's stage back."""
+        return self.reuse and self.loads_c
+
+    @property
+    def mixed(self) -> bool:
+        """Whether a thread's D lies in another thread's C."""
+        return self.releases and self.row_nbytes(self.c) != self.row_nbytes(self.d)
+
+    @property
+    def store_stages(self) -> int:
+        return self.c_stages if self.reuse else self.d_stages
+
+    @property
+    def store_nbytes(self) -> int:
+        """From one stage of D to the next."""
+        nbytes = self.subtile_nbytes(self.d)
+        return max(nbytes, self.subtile_nbytes(self.c)) if self.reuse else nbytes
+
+    @property
+    def c_stage_nbytes(self) -> int:
+        """From one stage of C to the next."""
+        return self.store_nbytes if self.reuse else self.subtile_nbytes(self.c)
+
+    @property
     def epilogue_nbytes(self) -> int:
+        if self.reuse:
+            # An empty struct, and C's barriers, each padded to the swizzle's period.
+            padding = 8 * max(self.row_nbytes(self.c), self.row_nbytes(self.d))
+            return self.c_stages * self.store_nbytes + 2 * padding
         c = self.c_stages * self.subtile_nbytes(self.c) if self.c else 0
         return c + self.d_stages * self.subtile_nbytes(self.d)
 
@@ -117,8 +148,9 @@ class Smem:
         self.throttle_full, self.throttle_empty = self._pair(g.clc_stages)
         self.answer = self._take(CLC_NBYTES * g.clc_stages, 16)
         self.tmem_pointer = self._take(4, 4)
-        self.d = self._take(g.d_stages * g.subtile_nbytes(g.d), 1024)
-        self.c = self._take(g.c_stages * g.subtile_nbytes(g.c) if g.c else 0, 1024)
+        self.d = self._take(g.store_stages * g.store_nbytes, 1024)
+        of_c = 0 if g.reuse or not g.c else g.c_stages * g.subtile_nbytes(g.c)
+        self.c = self.d if g.reuse else self._take(of_c, 1024)
         self.a = self._take(g.ring * ROWS * TILE_K // 2, 1024)
         self.b = self._take(g.ring * g.tile_n * TILE_K // 2, 1024)
         self.sfa = self._take(g.ring * 2048, 128)

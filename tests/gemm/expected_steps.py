@@ -136,7 +136,11 @@ class Cta:
             kind = g.c if name == "C" else g.d
             shape, bits = [SUBTILE, ROWS, 1], BITS[kind or ""]
             swizzle = SWIZZLE_OF_ROW[g.row_nbytes(kind)]
-            base, nbytes = (s.c if name == "C" else s.d), g.subtile_nbytes(kind)
+            nbytes = g.subtile_nbytes(kind)
+            first, stride = s.d, g.store_nbytes
+            if name == "C":
+                first, stride = s.c, g.c_stage_nbytes
+            base = first + stage * (stride - nbytes)
         return {
             "tensor": name,
             "coords": coords,

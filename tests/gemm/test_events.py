@@ -41,6 +41,10 @@ CASES: list[tuple[Gemm, int]] = [
     (Gemm(128, 512, 384, ue8m0=True, accumulator_stages=1, d_stages=1), 1),
     (Gemm(129, 300, 32, batches=2, clc_stages=3, d_stages=3, raster="n"), 3),
     (Gemm(300, 129, 64, batches=3, d="nvfp4", bias=True, clc=False), 2),
+    (Gemm(130, 129, 64, d="nvfp4", bias=True, delay=True), 2),
+    (Gemm(1, 300, 64, c="bf16", d="bf16", loads_c=True, reuse=True), 1),
+    (Gemm(1, 300, 96, c="bf16", loads_c=True, bias=True, reuse=True, d_stages=1), 1),
+    (Gemm(1, 300, 32, c="f32", loads_c=True, reuse=True, delay=True, c_stages=3), 1),
 ]
 
 
@@ -67,7 +71,7 @@ def test_every_agent_does_exactly_what_the_table_says(
 
 
 def test_tile_5_0_of_example_72b_and_nothing_else() -> None:
-    g = Gemm(2048, 2048, 2048, d="nvfp4", c="f32", c_stages=4)
+    g = Gemm(2048, 2048, 2048, d="nvfp4", c="f32", c_stages=4, reuse=True)
     a, b = (operand(2048, 2048, 1, False, seed) for seed in (3, 4))
     config = GemmConfig.example_72b()
     trace = fp4ref.run(a, b, config=config, tiles=[(5, 0)]).trace
