@@ -86,6 +86,7 @@ class EpilogueWarps(Cta):
         buffer = store.sent % g.store_stages
         address = self.s.d + buffer * g.store_nbytes + lane * row
         yield sync("st.shared", address=address, nbytes=WARP * row)
+        yield sync("fence.proxy.async.shared::cta")
         store.corner = corner
         if not g.delay:
             yield from self.send(lane, store)
@@ -100,7 +101,6 @@ class EpilogueWarps(Cta):
     def send(self, lane: int, store: Store) -> Iterator[Step]:
         """A stage to TMA; with it C's stage is given back, some stores later."""
         g = self.g
-        yield sync("fence.proxy.async.shared::cta")
         yield MEET
         if lane == 0:
             box = self.box("D", store.sent % g.store_stages, store.corner)

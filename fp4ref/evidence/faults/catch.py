@@ -176,10 +176,15 @@ def _run_gemm(
     bias = None
     if config.epilogue.bias:
         bias = np.linspace(1, 2, each.shape[1], dtype=np.float32)
+    m, n, _ = each.shape
+    c = None
+    if config.epilogue.c_format and config.epilogue.beta:
+        c = np.linspace(-2, 2, m * n, dtype=np.float32).reshape(m, n)
     with changed:
         return run(
             a,
             b,
+            c,
             bias=bias,
             config=config,
             backend=backend,

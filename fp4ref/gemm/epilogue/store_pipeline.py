@@ -25,6 +25,11 @@ def load_wait_state(store: PipelineState) -> PipelineState:
     return PipelineState(store.index, store.phase ^ 1, store.count)
 
 
+def store_buffer(e: Epilogue) -> int:
+    """Shared address of the stage of D that is stored next."""
+    return e.storage.address("d_subtile", e.store.index)
+
+
 def advance_store(e: Epilogue) -> None:
     """Go to the next stage of D."""
     e.store.advance(e.storage.plan.store_stages)

@@ -9,6 +9,7 @@ from fp4ref.gemm.epilogue.store_pipeline import (
     acquire,
     advance_store,
     release_c,
+    store_buffer,
     synchronize,
 )
 from fp4ref.gemm.fusion.callbacks import call
@@ -35,18 +36,18 @@ def store_subtile(
 def _put(
     e: Epilogue, at: Region, visit: Visit, rows: Bytes
 ) -> Generator[Blocked, None, None]:
-    """Put this warp's rows into the stage."""
-    buffer = e.storage.address("d_subtile", e.store.index)
-    e.output.put(e, buffer + e.lane * e.storage.plan.d_row_nbytes, rows)
+    """Put this warp's rows into the stage, visible to TMA."""
+    first_row = store_buffer(e) + e.lane * e.storage.plan.d_row_nbytes
+    e.output.put(e, first_row, rows)
     yield from call(e.fusion, "postreduce", e, at, visit)
+    smem.fence_proxy_async(e.warp)
 
 
 @frame("7.9")
 def send_subtile(e: Epilogue, at: Region) -> Generator[Blocked, None, None]:
     """Store a stage of D: one warp sends all of it."""
     warp, plan = e.warp, e.storage.plan
-    buffer = e.storage.address("d_subtile", e.store.index)
-    smem.fence_proxy_async(warp)
+    buffer = store_buffer(e)
     yield from synchronize(e)
     if e.issues_stores and e.is_inside(at.work):
         for box in range(plan.subtile_boxes):

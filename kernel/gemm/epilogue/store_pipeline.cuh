@@ -14,6 +14,11 @@ __device__ __forceinline__ PipelineState load_wait_state(PipelineState store) {
     return {store.index, store.phase ^ 1};
 }
 
+// Shared address of the stage of D that is stored next.
+__device__ __forceinline__ u32 store_buffer(const Epilogue& e) {
+    return e.storage.d_subtile(e.store.index);
+}
+
 // Go to the next stage of D. What PipelineState::advance does, in the form that costs no
 // instruction where the phase is not asked for.
 __device__ __forceinline__ void advance_store(Epilogue& e) {

@@ -6,8 +6,7 @@
 // Store a stage of D: one warp sends all of it. Frame 7.9.
 __device__ __forceinline__ void send_subtile(Epilogue& e, Fusion& fusion, WorkTile work,
                                              u32 subtile) {
-    const u32 buffer = e.storage.d_subtile(e.store.index);
-    smem_fence_proxy_async();
+    const u32 buffer = store_buffer(e);
     synchronize();
     if (e.issues_stores) {
         const bool elected = elect_sync() && e.is_inside(work);
@@ -30,9 +29,10 @@ __device__ __forceinline__ void send_subtile(Epilogue& e, Fusion& fusion, WorkTi
 // Write one subtile of D to shared memory, and SFD directly. Frame 7.9.
 __device__ __forceinline__ void store_subtile(Epilogue& e, Fusion& fusion, WorkTile work,
                                               u32 subtile, const Subtile& z) {
-    const u32 buffer = e.storage.d_subtile(e.store.index);
+    const u32 buffer = store_buffer(e);
     if constexpr (!ACQUIRES_AHEAD) acquire(e);
     Output::write(e, work, subtile, z, buffer);
     walk(fusion, [&](auto& node) { node.postreduce(e, work, subtile); });
+    smem_fence_proxy_async();
     if constexpr (!DELAY_TMA_STORE) send_subtile(e, fusion, work, subtile);
 }
