@@ -132,7 +132,7 @@ def test_a_new_line_has_no_row() -> None:
     with changed_emulator(change), executed(chains):
         CASES["one k-tile"].run("emulator")
     new = set(names(chains).values()) - {removal.name for removal in sites("emulator")}
-    role = "epilogue_warp > finish_work > finish_tile"
+    role = "epilogue_warp > finish_work > finish_tile > wait_for_accumulator"
     assert new == {f"{role}: tcgen05.fence::after_thread_sync#2"}
 
 

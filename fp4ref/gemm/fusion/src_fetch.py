@@ -34,8 +34,11 @@ class SrcFetch(Node):
         assert self.element is not None, "an epilogue of build names C's format"
         element = ELEMENTS[self.element]
         row_nbytes = len(at.columns) * element.bits // 8
-        full = e.c.wait_ahead(e.load_wait) if e.store_releases_c else e.c.wait()
-        with (yield from full) as stage:
+        if e.store_releases_c:
+            stage = yield from e.c.wait_ahead(e.load_wait)
+        else:
+            stage = yield from e.c.wait()
+        with stage:
             nbytes = ROWS * row_nbytes
             block = smem.ld(e.warp, e.c_rows(stage.index), nbytes)
             if not e.store_releases_c:
