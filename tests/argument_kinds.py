@@ -295,6 +295,7 @@ def functions_of_fp4ref() -> Iterator[Public]:
             **dict.fromkeys(("operand_format", "b_format", "loader"), "choice"),
             **dict.fromkeys(("store", "element_wise", "tmem_load"), "choice"),
             **{"swap_ab": "flag", "fusion": "config"},
+            **dict.fromkeys(("reuse_smem_c", "delay_tma_store"), "flag"),
             **dict.fromkeys(("d_format", "sfd_format", "c_format"), "choice"),
             **dict.fromkeys(("activation", "scheduler", "raster"), "choice"),
             **{"bias": "flag", "scale_buffers": "whole"},
