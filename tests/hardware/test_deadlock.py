@@ -113,7 +113,7 @@ def a_role_returns_early(patch: pytest.MonkeyPatch) -> None:
 
 
 def a_throttle_that_nobody_releases(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(ClcThrottle, "release", lambda self: iter(()))
+    patch.setattr(ClcThrottle, "signal", lambda self: iter(()))
 
 
 def an_expectation_without_an_arrival(patch: pytest.MonkeyPatch) -> None:
