@@ -95,6 +95,27 @@ def compile_kernel(config: GemmConfig, arch: str = ARCH) -> Compiled:
     return compile_cuda(one_file(config), arch, name=MAIN)
 
 
+SOFT_ARCH = "sm_90a"
+
+
+def compile_soft(config: GemmConfig, *, delays: bool = False) -> Compiled:
+    """Compile the kernel on the soft tensor core, for a Hopper card.
+
+    Parameters
+    ----------
+    delays
+        Whether waits, arrivals and operations come after random sleeps.
+
+    Raises
+    ------
+    CompileError
+        NVRTC is not installed, or refused the source.
+    """
+    defines = {"SOFT_DELAYS": "1"} if delays else {}
+    source = one_file(config, soft=True)
+    return compile_cuda(source, SOFT_ARCH, name=MAIN, defines=defines)
+
+
 def require_tcgen05(capability: tuple[int, int], card: str) -> str:
     """Return the NVRTC target of a card that can run this kernel.
 

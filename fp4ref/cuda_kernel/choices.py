@@ -53,9 +53,12 @@ def constants(config: GemmConfig) -> list[str]:
 
 
 @cache
-def one_file(config: GemmConfig) -> str:
-    """Return the kernel of a configuration as one text, its headers in line."""
-    return expand(headers(config), kernel_root())
+def one_file(config: GemmConfig, *, soft: bool = False) -> str:
+    """Return the kernel of a configuration as one text, its headers in line.
+
+    With `soft` the soft tensor core stands for what sm_90 lacks.
+    """
+    return expand(headers(config), kernel_root(), soft=soft)
 
 
 def pieces(config: GemmConfig) -> list[str]:

@@ -8,6 +8,7 @@ that the ptx backend executes.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,11 +19,18 @@ from fp4ref.cuda_kernel.sources import ENTRY
 from fp4ref.device.driver import DeviceError, find_gpu
 from fp4ref.device.launch import Call, MapOf, Module, Pointer, Scalar, Struct
 from fp4ref.gemm.fusion.launch_arguments import arguments_of, fields_of
-from fp4ref.gemm.params import Field, Kind
+from fp4ref.gemm.params import Field, GemmParams, Kind
 from fp4ref.gemm.plan import plan
 from fp4ref.gemm.problem import GemmProblem
 from fp4ref.hardware.global_memory import GlobalMemory
-from fp4ref.hardware.tensor_map import TensorMap
+from fp4ref.hardware.tensor_map import DataType, TensorMap
+
+SOFT_THREADS = 32
+SOFT_SMEM_NBYTES = 120 << 10
+"""More than half of an SM's shared memory: one CTA has its tensor core."""
+
+SOFT_VARIABLES = ("soft_clc_next", "soft_clc_clusters")
+"""Variables of the soft kernel that are zero before each launch."""
 
 
 def launch_device(problem: GemmProblem) -> str:
@@ -54,24 +62,48 @@ def launch_device(problem: GemmProblem) -> str:
     return f"{gpu}, NVRTC {compiled.nvrtc}"
 
 
-def kernel_call(problem: GemmProblem) -> Call:
-    """Describe the launch: buffers by name, and the parameters that refer to them."""
+def kernel_call(problem: GemmProblem, *, soft: bool = False) -> Call:
+    """Describe the launch: buffers by name, and the parameters that refer to them.
+
+    The soft tensor core is a warp more, takes 4-bit tensors as bytes, and must have its
+    SM for itself.
+    """
     gmem, params = problem.machine.gmem, problem.params
     dims, _ = problem.grid_dims(None)
     buffers = {
         found.name: gmem.contents(found.address, found.nbytes)
         for found in gmem.allocations
     }
+    if soft:
+        params = byte_maps(params)
     block = fields_of(problem.plan.fusion)
     fields = tuple(device_argument(gmem, each, each.of(params)) for each in block)
+    smem_nbytes = plan(problem.config).smem.end
     return Call(
         ENTRY,
         buffers,
         (Struct(fields, block_layout(block)[1]),),
         grid=dims,
-        block=(problem.plan.threads, 1, 1),
-        smem_nbytes=plan(problem.config).smem.end,
+        block=(problem.plan.threads + (SOFT_THREADS if soft else 0), 1, 1),
+        cluster=problem.plan.cluster,
+        smem_nbytes=max(smem_nbytes, SOFT_SMEM_NBYTES) if soft else smem_nbytes,
     )
+
+
+def byte_maps(params: GemmParams) -> GemmParams:
+    """Return the parameters with 4-bit tensors as maps of bytes."""
+    found = {
+        each.name: replace(
+            m,
+            data_type=DataType.UINT8,
+            dims=(m.dims[0] // 2, *m.dims[1:]),
+            box=(m.box[0] // 2, *m.box[1:]),
+        )
+        for each in FIELDS
+        if isinstance(m := each.of(params), TensorMap)
+        and m.data_type is DataType.U4_ALIGN8B
+    }
+    return replace(params, **found)
 
 
 def device_argument(

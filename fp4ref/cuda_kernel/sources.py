@@ -35,17 +35,28 @@ def kernel_root() -> Path:
     raise InputError(f"{MAIN} is neither in the checkout nor in the installed package")
 
 
-def expand(changed: dict[str, str], root: Path) -> str:
+HARDWARE = "kernel/hardware"
+SOFT_HARDWARE = "kernel/soft_hardware"
+"""What stands for the files of the same names where a card lacks their instructions."""
+
+
+def expand(changed: dict[str, str], root: Path, *, soft: bool = False) -> str:
     """Return the kernel with its headers in line, some files replaced.
 
     Parameters
     ----------
     changed
         Text by path, for example ``{"kernel/gemm/plan.cuh": ...}``.
+    soft
+        Take the soft tensor core: this is the one place that chooses it.
     """
     seen: set[str] = set()
 
-    def include(name: str) -> list[str]:
+    def include(name: str, by: str = "") -> list[str]:
+        folder, _, file = name.rpartition("/")
+        replaces = soft and folder == HARDWARE and not by.startswith(SOFT_HARDWARE)
+        if replaces and (root / SOFT_HARDWARE / file).is_file():
+            name = f"{SOFT_HARDWARE}/{file}"
         if name in seen:
             return []
         seen.add(name)
@@ -53,7 +64,8 @@ def expand(changed: dict[str, str], root: Path) -> str:
         lines = [f'#line 1 "{name}"']
         for number, line in enumerate(text.splitlines(), 1):
             if found := _INCLUDE.fullmatch(line.strip()):
-                lines += include(_resolved(PurePosixPath(name).parent, found[1]))
+                path = _resolved(PurePosixPath(name).parent, found[1])
+                lines += include(path, by=name)
                 lines.append(f'#line {number + 1} "{name}"')
             elif line.strip() != "#pragma once":
                 lines.append(line)

@@ -228,6 +228,17 @@ class Module:
             for address in addresses.values():
                 driver.cuMemFree(address)
 
+    def fill(self, variable: str, data: bytes | None = None) -> None:
+        """Write a variable of the module from its start; None zeroes all of it."""
+        driver = self._driver
+        address, nbytes = _pair(
+            driver.cuModuleGetGlobal(self._module, variable.encode())
+        )
+        if data is None:
+            call(driver.cuMemsetD8, address, 0, nbytes)
+        else:
+            call(driver.cuMemcpyHtoD, address, data, len(data))
+
     def _launch(self, what: Call, addresses: Mapping[str, int]) -> None:
         driver = self._driver
         function = call(driver.cuModuleGetFunction, self._module, what.entry.encode())
@@ -259,6 +270,14 @@ class Module:
             config.attrs, config.numAttrs = [attribute], 1
         call(driver.cuLaunchKernelEx, config, function, ctypes.addressof(pointers), 0)
         del storage  # the driver has copied the parameters
+
+
+def _pair(result: tuple[Any, ...]) -> tuple[Any, int]:
+    """Return the two values of a driver call."""
+    status, first, second = result
+    if int(status) != 0:
+        raise DeviceError(f"cuModuleGetGlobal: {status.name}")
+    return first, int(second)
 
 
 def run(cubin: bytes, what: Call) -> dict[str, Bytes]:

@@ -22,14 +22,22 @@ struct Coords4 {
     u32 x, y, z, w;
 };
 
+// Coordinates along K of a k-tile: a stage has 128 bytes of it.
+constexpr bool OPERANDS_OF_4_BITS = TILE_K == 256;
+constexpr u32 TILE_K_COORDINATES = OPERANDS_OF_4_BITS ? TILE_K / U4_PER_COORDINATE : TILE_K;
+
+// Elements of D that one coordinate of its map counts.
+constexpr bool D_OF_4_BITS = D_ROW_NBYTES == SUBTILE_N / 2;
+constexpr u32 D_PER_COORDINATE = D_OF_4_BITS ? U4_PER_COORDINATE : 1;
+
 // Frame 5.4.4.
 __device__ __forceinline__ Coords3 a_coords(WorkTile work, u32 k_tile) {
-    return {k_tile * TILE_K, work.m * TILE_M, work.l};
+    return {k_tile * TILE_K_COORDINATES, work.m * TILE_M, work.l};
 }
 
 // Of a pair, of the leader's half or the peer's. Frame 5.4.5.
 __device__ __forceinline__ Coords3 b_coords(WorkTile work, u32 k_tile, u32 half = 0) {
-    return {k_tile * TILE_K, work.n * TILE_N + half * B_ROWS, work.l};
+    return {k_tile * TILE_K_COORDINATES, work.n * TILE_N + half * B_ROWS, work.l};
 }
 
 // In atoms. Frame 5.4.6.

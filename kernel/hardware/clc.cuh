@@ -10,6 +10,9 @@ struct ClcResponse {
     u64 low, high;
 };
 
+// Whether this CTA runs: silicon never starts one whose cluster was canceled.
+__device__ __forceinline__ constexpr bool clc_starts() { return true; }
+
 // One lane. Frame 1.10.
 __device__ __forceinline__ void clc_try_cancel(u32 response, u32 mbar) {
     asm volatile(

@@ -4,6 +4,9 @@
 #pragma once
 #include "sm.cuh"
 
+// 4-bit elements that a coordinate of their map counts as one.
+constexpr u32 U4_PER_COORDINATE = 1;
+
 struct alignas(128) TensorMap {
     u64 words[16];
 };

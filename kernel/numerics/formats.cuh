@@ -2,22 +2,12 @@
 //
 // One wrapper for each cvt. In memory the even element is the low half: PTX takes it second.
 #pragma once
+#include "../hardware/cvt.cuh"
 #include "arithmetic.cuh"
 
 // Eight E2M1 codes, the first in the low nibble.
 __device__ __forceinline__ u32 encode_e2m1(const float (&x)[8]) {
-    u32 codes;
-    asm("{\n\t"
-        ".reg .b8 b0, b1, b2, b3;\n\t"
-        "cvt.rn.satfinite.e2m1x2.f32 b0, %2, %1;\n\t"
-        "cvt.rn.satfinite.e2m1x2.f32 b1, %4, %3;\n\t"
-        "cvt.rn.satfinite.e2m1x2.f32 b2, %6, %5;\n\t"
-        "cvt.rn.satfinite.e2m1x2.f32 b3, %8, %7;\n\t"
-        "mov.b32 %0, {b0, b1, b2, b3};\n\t"
-        "}"
-        : "=r"(codes)
-        : "f"(x[0]), "f"(x[1]), "f"(x[2]), "f"(x[3]), "f"(x[4]), "f"(x[5]), "f"(x[6]), "f"(x[7]));
-    return codes;
+    return cvt_e2m1x8(x);
 }
 
 // Two scale codes, the first in the low byte.
@@ -28,9 +18,7 @@ __device__ __forceinline__ u16 encode_ue4m3(float first, float second) {
 }
 
 __device__ __forceinline__ u16 encode_ue8m0(float first, float second) {
-    u16 codes;
-    asm("cvt.rp.satfinite.ue8m0x2.f32 %0, %2, %1;" : "=h"(codes) : "f"(first), "f"(second));
-    return codes;
+    return cvt_ue8m0x2(first, second);
 }
 
 __device__ __forceinline__ void decode_ue4m3(u16 codes, float& first, float& second) {
@@ -47,8 +35,7 @@ __device__ __forceinline__ void decode_ue4m3(u16 codes, float& first, float& sec
 }
 
 __device__ __forceinline__ void decode_ue8m0(u16 codes, float& first, float& second) {
-    u32 pair;
-    asm("cvt.rn.bf16x2.ue8m0x2 %0, %1;" : "=r"(pair) : "h"(codes));
+    const u32 pair = cvt_bf16x2(codes);
     first = from_bits(pair << 16);
     second = from_bits(pair & 0xffff0000);
 }

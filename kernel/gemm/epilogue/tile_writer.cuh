@@ -13,7 +13,7 @@ __device__ __forceinline__ void send_subtile(Epilogue& e, Fusion& fusion, WorkTi
 #pragma unroll
         for (u32 box = 0; box < SUBTILE_BOXES; ++box) {
             const Coords3 corner = subtile_coords(work, subtile, box);
-            tma_store(elected, e.storage.params.d, corner.x, corner.y, corner.z,
+            tma_store(elected, e.storage.params.d, corner.x / D_PER_COORDINATE, corner.y, corner.z,
                       buffer + box * SUBTILE_BOX_ROWS * D_ROW_NBYTES);
         }
     }

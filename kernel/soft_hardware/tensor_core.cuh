@@ -1,0 +1,153 @@
+// tensor_core: a warp that does what tcgen05 asks for, after the warps that ask.
+//
+// It decodes the matrix descriptors, the instruction descriptor and the TMEM addresses, and
+// reads the swizzled shared memory. Lane t has rows t, t + 32, t + 64 and t + 96.
+#pragma once
+#include "../hardware/cluster.cuh"
+#include "integer_mma.cuh"
+#include "tensor_core_queue.cuh"
+
+constexpr u32 TENSOR_CORE_THREADS = 32;
+
+// Sixteen bytes of a K-major tile: chunk `chunk` of row `row`.
+__device__ __forceinline__ u32x4 tile_chunk(u64 desc, u32 row, u32 chunk) {
+    const u32 start = (desc & 0x3fff) << 4, leading = (desc >> 16 & 0x3fff) << 4;
+    const u32 stride = (desc >> 32 & 0x3fff) << 4, swizzle = desc >> 61;
+    const u32 chunks = swizzle == 0 ? 1 : swizzle == 6 ? 2 : swizzle == 4 ? 4 : 8;
+    u32 address = start + row / 8 * stride + row % 8 * chunks * 16;
+    address += chunk * (swizzle == 0 ? leading : 16);
+    address ^= (address >> 7 & (chunks - 1)) << 4;
+    u32x4 words;
+    // A descriptor names an offset in the CTA; an address has the CTA's rank in its high bits.
+    smem_ld(smem_base() & 0xff000000 | address, words);
+    return words;
+}
+
+// 32x128b.warpx4: row r to lanes r, r + 32, r + 64 and r + 96.
+__device__ __forceinline__ void unit_copy(const Operation& op) {
+    const u32x4 row = tile_chunk(op.a, lane_index(), 0);
+#pragma unroll
+    for (u32 quarter = 0; quarter < 4; ++quarter) {
+        const u64 cell = tmem_cell(op.d, lane_index() + 32 * quarter);
+        tmem_write(cell, 0, row.x);
+        tmem_write(cell, 1, row.y);
+        tmem_write(cell, 2, row.z);
+        tmem_write(cell, 3, row.w);
+    }
+    warp_sync();
+}
+
+// The 32 bytes of one row, and the scales of its four groups of 16.
+struct Row {
+    u32 halves[16], live[8];
+    Scale scales[4];
+
+    __device__ __forceinline__ void load(u64 desc, u32 row, u32 flip, u32 codes, u32 count,
+                                         u32 id, bool power_of_two) {
+#pragma unroll
+        for (u32 chunk = 0; chunk < 2; ++chunk) {
+            const u32x4 v = tile_chunk(desc, row, chunk);
+            const u32 words[4] = {v.x ^ flip, v.y ^ flip, v.z ^ flip, v.w ^ flip};
+#pragma unroll
+            for (u32 i = 0; i < 4; ++i) {
+                live[4 * chunk + i] = live_codes(words[i]);
+                halves[8 * chunk + 2 * i] = decode_halves(words[i]);
+                halves[8 * chunk + 2 * i + 1] = decode_halves(words[i] >> 16);
+            }
+        }
+#pragma unroll
+        for (u32 g = 0; g < 4; ++g) {
+            const u32 at = id + g * count / 4;
+            scales[g] = decode_scale(codes >> 8 * at & 0xff, power_of_two);
+        }
+    }
+};
+
+__device__ __forceinline__ u32 multiply_rows(const Row& a, const Row& b, u32 c) {
+    i32 sums[4];
+    bool live[4];
+#pragma unroll
+    for (u32 g = 0; g < 4; ++g) {
+        sums[g] = 0;
+#pragma unroll
+        for (u32 i = 0; i < 4; ++i)
+            sums[g] = __dp4a(static_cast<i32>(a.halves[4 * g + i]),
+                             static_cast<i32>(b.halves[4 * g + i]), sums[g]);
+        live[g] = (a.live[2 * g] & b.live[2 * g] | a.live[2 * g + 1] & b.live[2 * g + 1]) != 0;
+    }
+    return gst_fdpa(sums, live, a.scales, b.scales, c);
+}
+
+// D = (A * SFA) * (B * SFB) + D over 64 elements along K.
+__device__ __forceinline__ void unit_multiply(const Operation& op) {
+    const u32 n = (op.idesc >> 17 & 63) << 3;
+    const bool power_of_two = op.idesc >> 23 & 1;
+    const u32 a_flip = op.idesc >> 13 & 1 ? 0x88888888 : 0;
+    const u32 b_flip = op.idesc >> 14 & 1 ? 0x88888888 : 0;
+    const u32 a_id = op.idesc >> 29 & 3, b_id = op.idesc >> 4 & 3;
+#pragma unroll 1
+    for (u32 quarter = 0; quarter < 4; ++quarter) {
+        const u32 row = lane_index() + 32 * quarter;
+        Row a, b;
+        a.load(op.a, row, a_flip, tmem_read(tmem_cell(op.sfa, row), quarter), op.scales, a_id,
+               power_of_two);
+        const u64 d = tmem_cell(op.d, row);
+#pragma unroll 1
+        for (u32 j = 0; j < n; ++j) {
+            const u32 codes = tmem_read(tmem_cell(op.sfb, j % 32 + 32 * quarter), j / 32);
+            b.load(op.b, j, b_flip, codes, op.scales, b_id, power_of_two);
+            const u32 c = op.accumulate ? tmem_read(d, j) : 0;
+            tmem_write(d, j, multiply_rows(a, b, c));
+        }
+    }
+}
+
+// One arrival on the barrier, or at its offset in every CTA of the mask.
+template <bool IN_CLUSTER>
+__device__ __forceinline__ void unit_commit(const Operation& op) {
+    smem_fence_proxy_async();
+    warp_sync();
+    if (!elect_sync()) return;
+    if constexpr (IN_CLUSTER) {
+        const u32 own = op.idesc == 0;
+        for (u32 rank = 0; rank < 16 && !own; ++rank)
+            if (op.idesc >> rank & 1) mbarrier_arrive<true>(cluster_mapa(op.d, rank));
+        if (own) mbarrier_arrive<true>(op.d);
+    } else {
+        mbarrier_arrive(op.d);
+    }
+}
+
+template <bool IN_CLUSTER>
+__device__ __forceinline__ void tensor_core() {
+    const u32 base = smem_base();
+    for (u32 turn = 0; turn < 2; ++turn) {
+        mbarrier_init(base + UNIT_FULL + 8 * turn, 1);
+        mbarrier_init(base + UNIT_EMPTY + 8 * turn, 32);
+    }
+    if (elect_sync()) {
+        unit_st(base + UNIT_BATCH, 0);
+        unit_st(base + UNIT_COUNT, 0);
+    }
+    mbarrier_fence_mbarrier_init();
+    if constexpr (IN_CLUSTER) {
+        cluster_arrive();
+        cluster_wait();
+    }
+    named_barrier_sync(UNIT_BARRIER, 64);
+    for (u32 batch = 0;; ++batch) {
+        const u32 turn = batch % 2;
+        mbarrier_try_wait(base + UNIT_FULL + 8 * turn, batch / 2 & 1);
+        const Batch& work = soft_queue[smid()][turn];
+        const u32 count = work.count;
+        for (u32 i = 0; i < count; ++i) {
+            const Operation& op = work.operations[i];
+            delay(9, op.what + op.d);
+            if (op.what == STOP) return;
+            if (op.what == COPY) unit_copy(op);
+            if (op.what == MULTIPLY) unit_multiply(op);
+            if (op.what == COMMIT) unit_commit<IN_CLUSTER>(op);
+        }
+        mbarrier_arrive(base + UNIT_EMPTY + 8 * turn);
+    }
+}
