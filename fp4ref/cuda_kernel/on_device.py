@@ -1,9 +1,9 @@
-"""on_device: launch the kernel on a GPU with tcgen05.
+"""on_device: launch the kernel on a GPU, on Hopper with the soft tensor core.
 
 The operands are those that the emulator was given: the allocations of its global memory
 are copied to the card, and D and SFD come back to where the emulator would leave them.
-No card with tcgen05 has run this yet; the parameter block is proven equal to the one
-that the ptx backend executes.
+No card with tcgen05 has run this yet; an H200 has, see ``docs/measured.md``. The
+parameter block is proven equal to the one that the ptx backend executes.
 """
 
 from __future__ import annotations
@@ -13,11 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from fp4ref.cuda_kernel.build import compile_kernel, require_tcgen05
+from fp4ref.cuda_kernel.build import compile_kernel, compile_soft, require_tcgen05
 from fp4ref.cuda_kernel.parameters import block_layout
 from fp4ref.cuda_kernel.sources import ENTRY
+from fp4ref.device.compile import HOPPER
 from fp4ref.device.driver import DeviceError, find_gpu
 from fp4ref.device.launch import Call, MapOf, Module, Pointer, Scalar, Struct
+from fp4ref.errors import InputError
 from fp4ref.gemm.fusion.launch_arguments import arguments_of, fields_of
 from fp4ref.gemm.params import Field, GemmParams, Kind
 from fp4ref.gemm.plan import plan
@@ -41,7 +43,7 @@ def launch_device(problem: GemmProblem) -> str:
     DeviceError
         There is no GPU, or the driver refused something.
     InputError
-        The GPU has no tcgen05.
+        The GPU has no tcgen05, and the soft tensor core not what is asked.
     CompileError
         NVRTC is not installed.
     """
@@ -51,15 +53,39 @@ def launch_device(problem: GemmProblem) -> str:
             f"backend 'device': {gpu.missing} backend='ptx' runs the same kernel's "
             "code on the emulated machine"
         )
-    arch = require_tcgen05(gpu.capability, gpu.card)
-    compiled = compile_kernel(problem.config, arch)
-    results = Module(compiled.cubin).run(kernel_call(problem))
+    soft = gpu.capability == HOPPER
+    if soft:
+        _require_soft(problem)
+        compiled = compile_soft(problem.config)
+    else:
+        arch = require_tcgen05(gpu.capability, gpu.card)
+        compiled = compile_kernel(problem.config, arch)
+    module = Module(compiled.cubin)
+    for name in SOFT_VARIABLES if soft else ():
+        module.fill(name)
+    results = module.run(kernel_call(problem, soft=soft))
     gmem = problem.machine.gmem
     stored = {"D", "SFD", *arguments_of(problem.plan.fusion)}
     for found in gmem.allocations:
         if found.name in stored:
             gmem.poke(found.address, results[found.name])
-    return f"{gpu}, NVRTC {compiled.nvrtc}"
+    how = ", soft tensor core" if soft else ""
+    return f"{gpu}, NVRTC {compiled.nvrtc}{how}"
+
+
+def _require_soft(problem: GemmProblem) -> None:
+    """Raise `InputError` for what the soft tensor core does not have."""
+    planned = problem.plan
+    lacks = ""
+    if planned.config.cluster.cta_group == 2:
+        lacks = "cta_group=2"
+    elif planned.kind != "mxf4nvf4":
+        lacks = f"kind::{planned.kind}"
+    if lacks:
+        raise InputError(
+            f"backend 'device': the soft tensor core of a Hopper card has no {lacks}. "
+            "backend='ptx' runs the same kernel's code on the emulated machine"
+        )
 
 
 def kernel_call(problem: GemmProblem, *, soft: bool = False) -> Call:
@@ -92,7 +118,7 @@ def kernel_call(problem: GemmProblem, *, soft: bool = False) -> Call:
 
 def byte_maps(params: GemmParams) -> GemmParams:
     """Return the parameters with 4-bit tensors as maps of bytes."""
-    found = {
+    found: dict[str, Any] = {
         each.name: replace(
             m,
             data_type=DataType.UINT8,

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 
 from fp4ref.cuda_kernel.build import KernelCode, kernel_code
+from fp4ref.cuda_kernel.on_device import SOFT_THREADS, byte_maps
 from fp4ref.cuda_kernel.parameters import parameter_block
 from fp4ref.cuda_kernel.sources import ENTRY
 from fp4ref.gemm.fusion.launch_arguments import fields_of
@@ -25,6 +26,8 @@ def launch_ptx(
     problem: GemmProblem,
     tiles: Iterable[tuple[int, ...]] | None = None,
     code: KernelCode | None = None,
+    *,
+    soft: bool = False,
 ) -> KernelCode:
     """Run the kernel's PTX on a problem; returns what ran.
 
@@ -34,6 +37,8 @@ def launch_ptx(
         As for `GemmProblem.launch`.
     code
         Other PTX of this kernel.
+    soft
+        Whether that PTX has the soft tensor core.
 
     Raises
     ------
@@ -51,8 +56,11 @@ def launch_ptx(
         machine,
         _program(code.ptx),
         dims,
-        (problem.plan.threads, 1, 1),
-        parameter_block(problem.params, fields_of(problem.plan.fusion)),
+        (problem.plan.threads + (SOFT_THREADS if soft else 0), 1, 1),
+        parameter_block(
+            byte_maps(problem.params) if soft else problem.params,
+            fields_of(problem.plan.fusion),
+        ),
         cluster=problem.plan.cluster,
         smem_nbytes=problem.plan.smem.end,
         only=only,

@@ -71,8 +71,7 @@ __device__ __forceinline__ u32 multiply_rows(const Row& a, const Row& b, u32 c) 
         sums[g] = 0;
 #pragma unroll
         for (u32 i = 0; i < 4; ++i)
-            sums[g] = __dp4a(static_cast<i32>(a.halves[4 * g + i]),
-                             static_cast<i32>(b.halves[4 * g + i]), sums[g]);
+            sums[g] = dot_of_bytes(a.halves[4 * g + i], b.halves[4 * g + i], sums[g]);
         live[g] = (a.live[2 * g] & b.live[2 * g] | a.live[2 * g + 1] & b.live[2 * g + 1]) != 0;
     }
     return gst_fdpa(sums, live, a.scales, b.scales, c);
