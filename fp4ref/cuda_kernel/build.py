@@ -98,17 +98,13 @@ def compile_kernel(config: GemmConfig, arch: str = ARCH) -> Compiled:
 SOFT_ARCH = "sm_90a"
 
 
-def compile_soft(
-    config: GemmConfig, *, delays: bool = False, dp4a: bool = True
-) -> Compiled:
+def compile_soft(config: GemmConfig, *, delays: bool = False) -> Compiled:
     """Compile the kernel on the soft tensor core, for a Hopper card.
 
     Parameters
     ----------
     delays
         Whether waits, arrivals and operations come after random sleeps.
-    dp4a
-        Whether products are summed by ``dp4a``, which the ptx backend does not have.
 
     Raises
     ------
@@ -116,8 +112,6 @@ def compile_soft(
         NVRTC is not installed, or refused the source.
     """
     defines = {"SOFT_DELAYS": "1"} if delays else {}
-    if not dp4a:
-        defines["SOFT_WITHOUT_DP4A"] = "1"
     source = one_file(config, soft=True)
     return compile_cuda(source, SOFT_ARCH, name=MAIN, defines=defines)
 

@@ -35,14 +35,7 @@ __device__ __forceinline__ u32 decode_halves(u32 codes) {
 
 // Four products of signed bytes, and a sum.
 __device__ __forceinline__ i32 dot_of_bytes(u32 a, u32 b, i32 sum) {
-#ifdef SOFT_WITHOUT_DP4A  // for an executor that has no dp4a
-#pragma unroll
-    for (u32 shift = 0; shift < 32; shift += 8)
-        sum += (static_cast<i32>(a << shift) >> 24) * (static_cast<i32>(b << shift) >> 24);
-    return sum;
-#else
     return __dp4a(static_cast<i32>(a), static_cast<i32>(b), sum);
-#endif
 }
 
 // One bit for each of eight codes: whether it is not zero.
