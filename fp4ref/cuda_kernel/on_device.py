@@ -21,7 +21,7 @@ from fp4ref.device.driver import DeviceError, find_gpu
 from fp4ref.device.launch import Call, MapOf, Module, Pointer, Scalar, Struct
 from fp4ref.errors import InputError
 from fp4ref.gemm.fusion.launch_arguments import arguments_of, fields_of
-from fp4ref.gemm.params import Field, GemmParams, Kind
+from fp4ref.gemm.params import FIELDS, Field, GemmParams, Kind
 from fp4ref.gemm.plan import plan
 from fp4ref.gemm.problem import GemmProblem
 from fp4ref.hardware.global_memory import GlobalMemory
