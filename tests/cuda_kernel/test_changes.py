@@ -35,15 +35,15 @@ CHANGES = [
     Change(
         "A's box along K",
         "gemm/partition.cuh",
-        "Coords3 a_coords(WorkTile work, u32 k_tile) {\n    return {k_tile * TILE_K,",
-        "Coords3 a_coords(WorkTile work, u32 k_tile) {\n    return {k_tile * 192,",
+        "(WorkTile work, u32 k_tile) {\n    return {k_tile * TILE_K_COORDINATES,",
+        "(WorkTile work, u32 k_tile) {\n    return {k_tile * 192,",
         ("A at m 0, n 0, k 256, batch 0: another box", "(192, 0, 0)"),
     ),
     Change(
         "B's box along N",
         "gemm/partition.cuh",
-        "return {k_tile * TILE_K, work.n * TILE_N + half * B_ROWS, work.l};",
-        "return {k_tile * TILE_K, work.n * 64 + half * B_ROWS, work.l};",
+        "return {k_tile * TILE_K_COORDINATES, work.n * TILE_N + half * B_ROWS,",
+        "return {k_tile * TILE_K_COORDINATES, work.n * 64 + half * B_ROWS,",
         ("B at m 0, n 128, k 0", "another box", "(0, 64, 0)"),
     ),
     Change(
