@@ -228,9 +228,9 @@ TRIES: dict[str, list[Callable[[], Any]]] = {
         lambda: fp4ref.plan(GemmConfig.nvfp4(tile_m=64, operand_format="bf16")),
     ],
     "gemm-output": [
-        lambda: fp4ref.plan(GemmConfig.nvfp4(d_format="e4m3")),
-        lambda: fp4ref.plan(GemmConfig.nvfp4(c_format="e4m3")),
-        lambda: make_config("e4m3", None),
+        lambda: fp4ref.plan(GemmConfig.nvfp4(d_format="e3m2")),
+        lambda: fp4ref.plan(GemmConfig.nvfp4(c_format="e3m2")),
+        lambda: make_config("e3m2", None),
     ],
     "gemm-activation": [lambda: fp4ref.plan(GemmConfig.nvfp4(activation="tanh"))],
     "gemm-scheduler": [

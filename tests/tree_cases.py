@@ -164,6 +164,23 @@ TREES = (
         passed={"g": _tensor(np.float16)},
     ),
     TreeCase(
+        "E4M3 out, in and aside",
+        (
+            (_linear | branch(lambda z: (z | amax("z")) * 300.0 | aux("y", "e4m3")))
+            | amax("d")
+        )
+        * scalar("scale_d"),
+        d="e4m3",
+        passed={"scale_d": lambda rng, shape: 48.0},
+    ),
+    TreeCase(
+        "E5M2 out, in and aside",
+        (_linear | aux("y", "e5m2")) * 3e4 + aux_load("z", "e5m2"),
+        d="e5m2",
+        c="e5m2",
+        passed={"z": _tensor(ml_dtypes.float8_e5m2)},
+    ),
+    TreeCase(
         "activations",
         gelu(gelu_erf(alpha * acc))
         - divide(hardswish(acc), scalar("s"))

@@ -33,7 +33,9 @@ from fp4ref.walk import (
 
 Output = Annotated[
     str | None,
-    typer.Option(help="f32, bf16, f16 or nvfp4. Default: f32.", show_default=False),
+    typer.Option(
+        help="f32, bf16, f16, e4m3, e5m2 or nvfp4. Default: f32.", show_default=False
+    ),
 ]
 Example = Annotated[
     str | None, typer.Option(help="Use the configuration of CUTLASS example 72b.")

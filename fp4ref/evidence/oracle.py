@@ -24,7 +24,7 @@ from fp4ref.arguments import (
 from fp4ref.errors import InputError
 from fp4ref.evidence import fused_dot_add
 from fp4ref.evidence.fused_dot_add import fused_product
-from fp4ref.evidence.tree_oracle import evaluate
+from fp4ref.evidence.tree_oracle import evaluate, stored
 from fp4ref.gemm.config import GemmConfig
 from fp4ref.gemm.fusion.launch_arguments import require_known
 from fp4ref.gemm.fusion.node import Node
@@ -153,6 +153,8 @@ def _converted(z: NDArray[np.float32], config: GemmConfig) -> Expected:
             return Expected(encode_bf16(z).view(ml_dtypes.bfloat16), None)
         case "f16":
             return Expected(encode_f16(z).view(np.float16), None)
+        case "e4m3" | "e5m2" as name:
+            return Expected(stored(z, name), None)
     n = z.shape[-1]
     pad = [(0, 0)] * (z.ndim - 1) + [(0, -n % NVFP4_VEC_SIZE)]
     codes, scales = quantize_blocks(
@@ -201,6 +203,8 @@ _C_DTYPES = {
     "f32": np.dtype(np.float32),
     "f16": np.dtype(np.float16),
     "bf16": np.dtype(ml_dtypes.bfloat16),
+    "e4m3": np.dtype(ml_dtypes.float8_e4m3fn),
+    "e5m2": np.dtype(ml_dtypes.float8_e5m2),
 }
 
 

@@ -21,7 +21,6 @@ from fp4ref.numerics import activation, fma_f32
 F32 = NDArray[np.float32]
 _BLOCK = 32
 _NAN = np.uint32(0x7FFFFFFF)
-_E4M3_MOST = np.float32(448)
 
 
 @dataclass
@@ -164,21 +163,32 @@ _STORED: dict[str, tuple[Any, int]] = {
     "bf16": (ml_dtypes.bfloat16, 0x7FFF),
     "f16": (np.float16, 0x7FFF),
     "e4m3": (ml_dtypes.float8_e4m3fn, 0x7F),
+    "e5m2": (ml_dtypes.float8_e5m2, 0x7F),
 }
-"""Type of an aux tensor, and the pattern of PTX's NaN in it."""
+"""Type of a stored number, and the pattern of PTX's NaN in it."""
+_MOST = {"e4m3": np.float32(448), "e5m2": np.float32(57344)}
+"""Of a format that saturates, infinities too."""
+
+
+def stored(x: F32, element: str) -> NDArray[Any]:
+    """Return numbers in the format of C, D or an aux tensor.
+
+    Parameters
+    ----------
+    element
+        Name of a format without scales.
+    """
+    dtype, nan = _STORED[element]
+    if element in _MOST:
+        x = np.clip(x, -_MOST[element], _MOST[element])
+    with np.errstate(over="ignore", invalid="ignore"):
+        converted = x.astype(dtype)
+    codes = converted.view(f"u{converted.itemsize}")
+    return np.where(np.isnan(x), codes.dtype.type(nan), codes).view(dtype)
 
 
 def _store(found: TreeValue, node: Any, x: F32) -> None:
-    """Convert; e4m3 saturates, infinities too."""
-    dtype, nan = _STORED[node.element]
-    if node.element == "e4m3":
-        x = np.clip(x, -_E4M3_MOST, _E4M3_MOST)
-    with np.errstate(over="ignore"):
-        stored = x.astype(dtype)
-    codes = stored.view(f"u{stored.itemsize}")
-    found.aux[node.name] = np.where(np.isnan(x), codes.dtype.type(nan), codes).view(
-        dtype
-    )
+    found.aux[node.name] = stored(x, node.element)
 
 
 def _mask(found: TreeValue, node: Any, x: F32) -> None:

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
-import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
@@ -55,7 +54,7 @@ class Run:
     Attributes
     ----------
     d
-        (M, N) or (L, M, N): float32, bfloat16, float16, or uint8 E2M1 codes for
+        (M, N) or (L, M, N): a type of NumPy or ml_dtypes, or uint8 E2M1 codes for
         ``d_format="nvfp4"``. Elements of tiles that did not run are 0.
     sfd
         (M, ceil(N / 16)) scale codes of D, batched like `d`; None unless NVFP4.
@@ -162,7 +161,7 @@ def run(
         without scales, as bfloat16. M and N are any positive size; K of NVFP4 is a
         multiple of 16, or of 32 in a cluster.
     c
-        (M, N) or (L, M, N) in `c_format` (bf16 as ml_dtypes or uint16 bits).
+        (M, N) or (L, M, N) in `c_format`, of ml_dtypes or as unsigned bits.
     bias
         (N,) float32, with a configuration that has one.
     alpha
@@ -214,8 +213,6 @@ def run(
     if isinstance(seed, np.integer):
         schedule = int(seed)
     traced = TracedMachine(sms, schedule, ordering, trace, races)
-    if c is not None and c.dtype == ml_dtypes.bfloat16:
-        c = c.view(np.uint16)
 
     def on(machine: Machine) -> GemmProblem:
         return GemmProblem(machine, a, b, c, bias, config, alpha, None, arguments)

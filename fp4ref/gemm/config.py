@@ -20,7 +20,10 @@ SF_VEC_SIZE = NVFP4_VEC_SIZE
 SUBTILE_N = 32
 """Columns of D that the epilogue handles at a time."""
 
-Format = Literal["f32", "bf16", "f16", "nvfp4"]
+SourceFormat = Literal["f32", "bf16", "f16", "e4m3", "e5m2"]
+"""Of C and of aux tensors."""
+Format = Literal[SourceFormat, "nvfp4"]
+"""Of D."""
 
 
 @dataclass(frozen=True)
@@ -147,7 +150,8 @@ class Epilogue:
     Parameters
     ----------
     d_format
-        Output elements; ``"nvfp4"`` adds block scales SFD.
+        Output elements; ``"nvfp4"`` adds block scales SFD. ``"e4m3"`` and ``"e5m2"``
+        saturate: what is too large, infinity too, becomes the largest number.
     sfd_format, norm_constant
         Scale type of SFD, and the constant of the CUTLASS recipe.
     c_format
@@ -185,7 +189,7 @@ class Epilogue:
     d_format: Format = "f32"
     sfd_format: ScaleFormat = ScaleFormat.UE4M3
     norm_constant: float = 1.0
-    c_format: Literal["f32", "bf16", "f16"] | None = None
+    c_format: SourceFormat | None = None
     beta: float = 0.0
     bias: bool = False
     activation: str | None = None

@@ -109,7 +109,8 @@ def padded_c(
 ) -> NDArray[Any]:
     """Return C with a padded row pitch; zeros when the kernel never reads it."""
     config, (batches, m, n) = plan.config, shape
-    dtype = element(config.epilogue.c_format or "f32").host_dtype
+    format = element(config.epilogue.c_format or "f32")
+    dtype, named = format.host_dtype, np.dtype(format.dtype)
     plain = config.epilogue.store == "plain"
     rows, columns = (m, n) if plain else (n, m)
     padded = np.zeros((batches, rows, pitch_elements(columns, plan.c_type)), dtype)
@@ -119,12 +120,14 @@ def padded_c(
                 f"{_who_needs_c(config)} needs c; pass c= of shape {(m, n)}"
             )
         return padded
-    if c.dtype != dtype or c.shape not in ((m, n), (batches, m, n)):
+    if dtype != c.dtype != named or c.shape not in ((m, n), (batches, m, n)):
+        bits = "" if dtype == named else f", or its bits as {dtype}"
         raise InputError(
-            f"c is {c.dtype} {c.shape}; give {dtype} {(m, n)} (c_format "
-            f"{config.epilogue.c_format!r}; bf16 as its uint16 bits)"
+            f"c is {c.dtype} {c.shape}; c_format is {config.epilogue.c_format!r}: give "
+            f"{named} {(m, n)}{bits}"
         )
-    padded[..., :columns] = c if plain else c.swapaxes(-1, -2)
+    codes = np.ascontiguousarray(c).view(dtype)
+    padded[..., :columns] = codes if plain else codes.swapaxes(-1, -2)
     return padded
 
 

@@ -57,8 +57,8 @@ class GemmOutput:
     Attributes
     ----------
     d
-        (L, M, N), however it lies in memory: float32, float16, uint16 bit patterns of
-        bf16, or uint8 E2M1 codes.
+        (L, M, N), however it lies in memory: float32, float16, or unsigned codes of
+        types that NumPy has not.
     sfd
         (L, padded bytes) in the 128x4 layout; None unless D is NVFP4.
     written

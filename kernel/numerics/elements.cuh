@@ -42,24 +42,28 @@ struct F16 {
     }
 };
 
-// One word is four.
-struct E4M3 {
+// One word is four; ENCODE and DECODE are of a pair.
+template <u16 (*ENCODE)(float, float), void (*DECODE)(u16, float&, float&)>
+struct OfEightBits {
     static constexpr u32 PER_CHUNK = 16;
 
     static __device__ __forceinline__ void decode(const u32 (&chunk)[4], float* to) {
 #pragma unroll
         for (u32 i = 0; i < 8; ++i) {
             const u16 pair = static_cast<u16>(chunk[i / 2] >> 16 * (i % 2));
-            decode_ue4m3(pair, to[2 * i], to[2 * i + 1]);
+            DECODE(pair, to[2 * i], to[2 * i + 1]);
         }
     }
     static __device__ __forceinline__ u32 word(const float* x) {
-        return encode_ue4m3(x[0], x[1]) | static_cast<u32>(encode_ue4m3(x[2], x[3])) << 16;
+        return ENCODE(x[0], x[1]) | static_cast<u32>(ENCODE(x[2], x[3])) << 16;
     }
     static __device__ __forceinline__ u32x4 encode(const float* from) {
         return {word(from), word(from + 4), word(from + 8), word(from + 12)};
     }
 };
+
+using E4M3 = OfEightBits<encode_ue4m3, decode_ue4m3>;
+using E5M2 = OfEightBits<encode_e5m2, decode_e5m2>;
 
 // Scales of blocks: two codes in a word's low half, the first one low.
 struct UE4M3 {

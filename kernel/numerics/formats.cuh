@@ -17,6 +17,13 @@ __device__ __forceinline__ u16 encode_ue4m3(float first, float second) {
     return codes;
 }
 
+// Two E5M2 codes, likewise.
+__device__ __forceinline__ u16 encode_e5m2(float first, float second) {
+    u16 codes;
+    asm("cvt.rn.satfinite.e5m2x2.f32 %0, %2, %1;" : "=h"(codes) : "f"(first), "f"(second));
+    return codes;
+}
+
 __device__ __forceinline__ u16 encode_ue8m0(float first, float second) {
     return cvt_ue8m0x2(first, second);
 }
@@ -26,6 +33,19 @@ __device__ __forceinline__ void decode_ue4m3(u16 codes, float& first, float& sec
         ".reg .b32 pair;\n\t"
         ".reg .b16 low, high;\n\t"
         "cvt.rn.f16x2.e4m3x2 pair, %2;\n\t"
+        "mov.b32 {low, high}, pair;\n\t"
+        "cvt.f32.f16 %0, low;\n\t"
+        "cvt.f32.f16 %1, high;\n\t"
+        "}"
+        : "=f"(first), "=f"(second)
+        : "h"(codes));
+}
+
+__device__ __forceinline__ void decode_e5m2(u16 codes, float& first, float& second) {
+    asm("{\n\t"
+        ".reg .b32 pair;\n\t"
+        ".reg .b16 low, high;\n\t"
+        "cvt.rn.f16x2.e5m2x2 pair, %2;\n\t"
         "mov.b32 {low, high}, pair;\n\t"
         "cvt.f32.f16 %0, low;\n\t"
         "cvt.f32.f16 %1, high;\n\t"

@@ -30,6 +30,12 @@ from fp4ref.gemm.plan import plan
 
 M, N, K = 40, 50, 64
 NAMES = sorted(OPERATIONS)
+DTYPES: dict[str, Any] = {
+    **{"f32": np.float32, "f16": np.float16, "bf16": ml_dtypes.bfloat16},
+    **{"e4m3": ml_dtypes.float8_e4m3fn, "e5m2": ml_dtypes.float8_e5m2},
+}
+MOST = {"e4m3": 448, "e5m2": 57344}
+"""Of formats that saturate."""
 TODAY = date.today().toordinal()
 
 
@@ -43,8 +49,7 @@ def launch(config: GemmConfig, seed: int) -> dict[str, Any]:
     a, b = (fp4ref.quantize(rng.standard_normal((n, K), np.float32)) for n in (M, N))
     c = None
     if (asked := config.epilogue.c_format) is not None:
-        dtype = np.float32 if asked == "f32" else np.float16
-        c = rng.standard_normal((M, N)).astype(dtype)
+        c = rng.standard_normal((M, N), np.float32).astype(DTYPES[asked])
     arguments: dict[str, Any] = {"beta": 0.75}
     for each in arguments_of(plan(config).fusion).values():
         if isinstance(each, VectorArgument):
@@ -129,8 +134,12 @@ def some(count: int) -> list[str]:
 
 @pytest.mark.parametrize("name", some(4))
 def test_emulator_and_oracle_have_the_same_bits(name: str) -> None:
-    element = "bf16" if "DeEltAct" in name else ("bf16", "e4m3", "f16")[TODAY % 3]
-    check_bits(name, "emulator", element=element)
+    options: dict[str, Any] = {"element": ("bf16", "e4m3", "e5m2")[TODAY % 3]}
+    if "DeEltAct" in name:
+        options["element"] = "bf16"
+    if not name.endswith("BlockScaleFactor"):
+        options["d"] = ("f16", "e4m3", "e5m2")[(TODAY + NAMES.index(name)) % 3]
+    check_bits(name, "emulator", **options)
 
 
 @needs_nvrtc
@@ -149,9 +158,11 @@ def test_d_is_as_near_to_float64_as_its_nodes_let_it_be(name: str) -> None:
 @needs_nvrtc
 @pytest.mark.parametrize("name", NAMES)
 def test_every_operation(name: str) -> None:
-    element = "bf16" if "DeEltAct" in name else "e4m3"
+    options: dict[str, Any] = {"element": "bf16" if "DeEltAct" in name else "e4m3"}
     for backend in ("emulator", "ptx"):
-        check_bits(name, backend, element=element)
+        check_bits(name, backend, **options)
+        if not name.endswith("BlockScaleFactor"):
+            check_bits(name, backend, **options, d="e4m3")
     check_bound(name)
     check_registers(name)
 
@@ -168,34 +179,28 @@ def ties(dtype: Any) -> NDArray[np.float32]:
     return np.concatenate([middle, up, down]).astype(np.float32)
 
 
-def converted_ties(d: Any, element: Any, dtype: Any) -> None:
-    """D and an aux tensor of numbers that are passed in: `ml_dtypes` converts too."""
-    x = ties(dtype)
+def converted_ties(d: Any, element: Any) -> None:
+    """D and an aux tensor of D's ties, passed in: `ml_dtypes` converts too."""
+    x = ties(DTYPES[d])
     columns = 512
     x = np.resize(x, (-(-x.size // columns), columns))
     x = np.where(np.isnan(x), np.float32(0), x)
     config = GemmConfig(epilogue=build(aux_load("x") | aux("y", element), d=d))
     a, b = (fp4ref.quantize(np.ones((n, 64), np.float32)) for n in x.shape)
     run = fp4ref.run(a, b, arguments={"x": x}, config=config, trace=False)
-    of_d = {"f16": np.float16, "bf16": ml_dtypes.bfloat16, "f32": np.float32}
-    with np.errstate(over="ignore"):
-        assert np.array_equal(run.d, x.astype(of_d[d]))
-        if element != "e4m3":
-            assert np.array_equal(run.aux["y"], x.astype(of_d[element]))
-            return
-    clipped = np.clip(x, np.float32(-448), np.float32(448))
-    assert np.array_equal(
-        run.aux["y"].view(np.uint8),
-        clipped.astype(ml_dtypes.float8_e4m3fn).view(np.uint8),
-    )
+    for found, name in ((run.d, d), (run.aux["y"], element)):
+        most = np.float32(MOST.get(name, np.inf))
+        with np.errstate(over="ignore"):
+            want = np.clip(x, -most, most).astype(DTYPES[name])
+        assert np.array_equal(found.view(np.uint8), want.view(np.uint8))
 
 
-def test_every_tie_of_fp8_is_rounded_as_ml_dtypes_does() -> None:
-    converted_ties("f32", "e4m3", ml_dtypes.float8_e4m3fn)
+@pytest.mark.parametrize(("d", "element"), [("e4m3", "e5m2"), ("e5m2", "e4m3")])
+def test_every_tie_of_fp8_is_rounded_as_ml_dtypes_does(d: Any, element: Any) -> None:
+    converted_ties(d, element)
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("element", ["f16", "bf16"])
 def test_every_tie_of_16_bits_is_rounded_as_ml_dtypes_does(element: Any) -> None:
-    dtype = {"f16": np.float16, "bf16": ml_dtypes.bfloat16}[element]
-    converted_ties(element, element, dtype)
+    converted_ties(element, element)

@@ -107,7 +107,7 @@ MISTAKES = (
     Mistake(
         "a row's numbers begin anew in each tile",
         "maxima by row and column",
-        ("d", "n", "m", "y"),
+        ("-d", "n", "m", "y"),
         ("row_broadcast", "first + 4 * at.columns.start", "first + 128 * at.subtile"),
         (
             "row_broadcast",

@@ -39,10 +39,10 @@ def launch(case: TreeCase, seed: int = 0, shape: Any = SHAPE) -> dict[str, Any]:
 
 
 def bits(found: Run | oracle.Expected) -> dict[str, bytes]:
-    """D, SFD and all that the tree left, by name."""
-    parts = {"d": found.d, **found.aux, **found.reductions}
+    """D, SFD and all that the tree left, by name; a node's is an identifier."""
+    parts = {"-d": found.d, **found.aux, **found.reductions}
     if found.sfd is not None:
-        parts["sfd"] = found.sfd
+        parts["-sfd"] = found.sfd
     return {name: np.ascontiguousarray(x).tobytes() for name, x in parts.items()}
 
 

@@ -185,15 +185,23 @@ def test_pairs_of_e2m1_have_the_first_source_on_top() -> None:
     np.testing.assert_array_equal(d, (high & 15).astype(np.uint32) << 4 | low & 15)
 
 
-def test_pairs_of_e4m3_saturate() -> None:
+FP8 = {
+    "e4m3": (ml_dtypes.float8_e4m3fn, 448),
+    "e5m2": (ml_dtypes.float8_e5m2, 57344),
+}
+
+
+@pytest.mark.parametrize("name", FP8)
+def test_pairs_of_fp8_saturate(name: str) -> None:
+    dtype, most = FP8[name]
     a, b = floats(13), floats(14)
-    a[:512] = np.random.default_rng(15).normal(0, 200, 512).astype(np.float32)
-    d = lanes("cvt.rn.satfinite.e4m3x2.f32 %d, %a, %b;", "u2", a=a, b=b)
+    near = np.random.default_rng(15).normal(0, most / 2, 512)
+    a[:512] = near.astype(np.float32)
+    d = lanes(f"cvt.rn.satfinite.{name}x2.f32 %d, %a, %b;", "u2", a=a, b=b)
 
     def encode(x: np.ndarray) -> np.ndarray:
         with np.errstate(all="ignore"):
-            limited = np.clip(x, -448, 448)
-            codes = limited.astype(ml_dtypes.float8_e4m3fn).view(np.uint8)
+            codes = np.clip(x, -most, most).astype(dtype).view(np.uint8)
         codes[np.isnan(x)] = 0x7F
         return codes.astype(np.uint16)
 
@@ -224,13 +232,14 @@ def test_pairs_of_ue8m0_are_powers_of_two(rounding: str) -> None:
 def test_every_code_of_the_small_formats_widens_exactly() -> None:
     codes = np.arange(1024, dtype=np.uint32).astype(np.uint16) * np.uint16(257)
     pairs = codes + np.uint16(40)
-    d = lanes("cvt.rn.f16x2.e4m3x2 %d, %a;", "u4", a=pairs)
-    parts = pairs.view(np.uint8).view(ml_dtypes.float8_e4m3fn)
-    with np.errstate(all="ignore"):
-        want = parts.astype(np.float32).astype(np.float16)
-    bits = want.view(np.uint16).copy()
-    bits[np.isnan(want)] = 0x7FFF
-    np.testing.assert_array_equal(d, bits.view(np.uint32))
+    for name, (dtype, _) in FP8.items():
+        d = lanes(f"cvt.rn.f16x2.{name}x2 %d, %a;", "u4", a=pairs)
+        parts = pairs.view(np.uint8).view(dtype)
+        with np.errstate(all="ignore"):
+            want = parts.astype(np.float32).astype(np.float16)
+        bits = want.view(np.uint16).copy()
+        bits[np.isnan(want)] = 0x7FFF
+        np.testing.assert_array_equal(d, bits.view(np.uint32))
     d = lanes("cvt.rn.bf16x2.ue8m0x2 %d, %a;", "u4", a=pairs)
     scales = pairs.view(np.uint8).view(ml_dtypes.float8_e8m0fnu).astype(np.float32)
     bits = scales.astype(ml_dtypes.bfloat16).view(np.uint16).copy()
@@ -245,7 +254,7 @@ def test_every_code_of_the_small_formats_widens_exactly() -> None:
 
 REFUSED = [
     "cvt.sat.u8.s32 %r1, %r2", "cvt.rz.f16.f32 %h1, %r2", "cvt.rn.relu.bf16.f32 %h1, "
-    "%r2", "cvt.rn.satfinite.e5m2x2.f32 %h1, %r2, %r3", "cvt.rna.tf32.f32 %r1, %r2",
+    "%r2", "cvt.rn.satfinite.e3m2x2.f32 %h1, %r2, %r3", "cvt.rna.tf32.f32 %r1, %r2",
     "cvt.rn.f64.s32 %rd1, %r2", "cvt.rz.f32.s32 %r1, %r2", "cvt.rn.f32.f64 %r1, %rd2",
     "cvt.rs.satfinite.e2m1x4.f32 %h1, {%r1, %r2, %r3, %r4}, %r5",
     "cvt.rn.satfinite.relu.e2m1x2.f32 %b0, %r1, %r2",

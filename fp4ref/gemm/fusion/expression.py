@@ -11,11 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar, get_args
 
 from fp4ref.arguments import require_choice, require_finite_float32, shown
 from fp4ref.errors import InputError
-from fp4ref.gemm.config import Epilogue, Format
+from fp4ref.gemm.config import Epilogue, Format, SourceFormat
 from fp4ref.gemm.fusion.acc_fetch import AccFetch
 from fp4ref.gemm.fusion.add import Add
 from fp4ref.gemm.fusion.alpha import Alpha
@@ -55,9 +55,7 @@ from fp4ref.gemm.fusion.src_fetch import SrcFetch
 from fp4ref.gemm.fusion.subtract import Subtract
 from fp4ref.gemm.fusion.tanh import Tanh
 
-AuxFormat = Literal["f32", "bf16", "f16", "e4m3"]
-_AUX_FORMATS: tuple[AuxFormat, ...] = ("f32", "bf16", "f16", "e4m3")
-_SOURCES = ("f32", "bf16", "f16")
+_SOURCES: tuple[SourceFormat, ...] = get_args(SourceFormat)
 
 
 @dataclass(frozen=True)
@@ -190,7 +188,7 @@ def col(name: str) -> Value:
     return Value(ColBroadcast(name))
 
 
-def aux_load(name: str, element: AuxFormat = "f32") -> Value:
+def aux_load(name: str, element: SourceFormat = "f32") -> Value:
     """Return a tensor of the launch, ``arguments[name]``: (M, N) or (L, M, N)."""
     return Value(AuxLoad(name, _aux_format(element)))
 
@@ -200,7 +198,7 @@ def mask_load(name: str) -> Value:
     return Value(MaskLoad(name))
 
 
-def aux(name: str, element: AuxFormat = "f32") -> Callable[[Value], Value]:
+def aux(name: str, element: SourceFormat = "f32") -> Callable[[Value], Value]:
     """Store the value in ``run.aux[name]``, and hand it on unconverted."""
     checked = _aux_format(element)
     return lambda x: Value(AuxStore(x.node, name, checked))
@@ -276,5 +274,5 @@ def with_source(node: Node, element: str) -> Node:
     return replace(node, **changed)
 
 
-def _aux_format(element: AuxFormat) -> AuxFormat:
-    return require_choice(element, "element", _AUX_FORMATS, gap="gemm-output")
+def _aux_format(element: SourceFormat) -> SourceFormat:
+    return require_choice(element, "element", _SOURCES, gap="gemm-output")

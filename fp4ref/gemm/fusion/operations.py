@@ -12,9 +12,8 @@ from types import MappingProxyType
 from typing import Any
 
 from fp4ref.errors import ConfigError
-from fp4ref.gemm.config import Epilogue
+from fp4ref.gemm.config import Epilogue, Format, SourceFormat
 from fp4ref.gemm.fusion.expression import (
-    AuxFormat,
     Value,
     acc,
     alpha,
@@ -38,6 +37,8 @@ from fp4ref.numerics.elements import BLOCKS
 Activation = Callable[[Value], Value]
 _BIAS: Mapping[str, Callable[[str], Value]] = {"Row": col, "Col": row}
 """A bias for each row of D is a column, broadcast along the rows."""
+_FP8 = ("e4m3", "e5m2")
+"""CUTLASS's ``is_fp8_v``."""
 
 
 def _linear(bias: Value | None = None) -> Value:
@@ -61,19 +62,27 @@ def _scaled(kind: str) -> Value:
     return fma(beta * scalar("scale_c"), c, scaled)
 
 
-def _amax_aux(kind: str, activation: Activation, element: AuxFormat) -> Value:
-    """Return the scaled operation; only an FP8 aux has a scale and a maximum."""
+def _scaled_out(z: Value, d: Format) -> Value:
+    """Return D before its conversion: only an FP8 D has a scale."""
+    return z * scalar("scale_d") if d in _FP8 else z
+
+
+def _amax_aux(
+    kind: str, activation: Activation, element: SourceFormat, d: Format
+) -> Value:
+    """Return the scaled operation; what is FP8 has a maximum, taken unscaled."""
     z = _scaled(kind)
-    if element == "e4m3":
+    if element in _FP8:
         z = z | branch(
             lambda z: (z | amax("amax_aux")) * scalar("scale_aux") | aux("aux", element)
         )
     else:
         z = z | aux("aux", element)
-    return activation(z) | amax("amax_d")
+    y = activation(z)
+    return _scaled_out(y | amax("amax_d") if d in _FP8 else y, d)
 
 
-def _gradient(d_activation: Callable[..., Value], element: AuxFormat) -> Value:
+def _gradient(d_activation: Callable[..., Value], element: SourceFormat) -> Value:
     return d_activation(_linear(), aux_load("aux", element))
 
 
@@ -111,9 +120,11 @@ def _of_bias(kind: str) -> dict[str, Maker]:
             _linear(bias) | aux("aux", element)
         ),
         f"Per{kind}LinComb{name}EltAct": lambda f, **_: _vectors(kind, f),
-        f"ScaledLinComb{name}EltAct": lambda f, **_: f(_scaled(kind)),
-        f"ScaledLinComb{name}EltActAmaxAux": lambda f, element, **_: _amax_aux(
-            kind, f, element
+        f"ScaledLinComb{name}EltAct": lambda f, d, **_: _scaled_out(
+            f(_scaled(kind)), d
+        ),
+        f"ScaledLinComb{name}EltActAmaxAux": lambda f, element, d, **_: _amax_aux(
+            kind, f, element, d
         ),
         f"LinComb{name}BlockScaleFactor": lambda **_: _linear(bias),
         f"LinComb{name}EltActBlockScaleFactor": lambda f, **_: f(_linear(bias)),
@@ -137,7 +148,7 @@ def operation(
     *,
     activation: Activation = relu,
     d_activation: Callable[..., Value] = d_gelu,
-    element: AuxFormat = "bf16",
+    element: SourceFormat = "bf16",
     d: Any = None,
     groups_per_tile: int = 1,
     **more: Any,
@@ -151,9 +162,11 @@ def operation(
     activation, d_activation
         Functions of `fp4ref.gemm.fusion.expression`, for the operations that have one.
     element
-        Format of the aux tensor, where there is one.
+        Format of the aux tensor, where there is one. In a scaled operation one of FP8
+        has ``scale_aux`` and the maximum ``amax_aux``.
     d
-        Format of D; None is float16, or NVFP4 for an operation with block scales.
+        Format of D; None is float16, or NVFP4 for an operation with block scales. In a
+        scaled operation one of FP8 has ``scale_d``, and ``amax_d`` where CUTLASS has.
     groups_per_tile
         Of ``LinearCombinationGroupedWgrad``: 1, with which it moves no accumulator.
     more
@@ -184,5 +197,5 @@ def operation(
             f"{name} with d={chosen!r:.20}: D has block scales only with an operation "
             "for them. Use d=None, or the operation of the other name"
         )
-    tree = OPERATIONS[name](f=activation, df=d_activation, element=element)
+    tree = OPERATIONS[name](f=activation, df=d_activation, element=element, d=chosen)
     return build(tree, d=chosen, **more)  # type: ignore[arg-type]

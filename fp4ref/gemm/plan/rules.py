@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
 from fp4ref.arguments import FINITE_FLOAT32, is_finite_float32, shown
 from fp4ref.errors import ConfigError
-from fp4ref.gemm.config import GemmConfig
+from fp4ref.gemm.config import Format, GemmConfig, SourceFormat
 from fp4ref.gemm.fusion.registry import activations
 from fp4ref.gemm.plan import half_rows
 from fp4ref.gemm.plan.nearest import (
@@ -134,8 +134,8 @@ _one_of("tile_m", 64, 128, 256, gap="gemm-tile")
 _one_of("tile_n", 64, 128, 192, 256, gap="gemm-tile")
 _one_of("operand_format", *OPERAND_FORMATS, gap="gemm-operands")
 _one_of("b_format", None, *OPERAND_FORMATS, gap="gemm-operands")
-_one_of("d_format", "f32", "bf16", "f16", "nvfp4", gap="gemm-output")
-_one_of("c_format", None, "f32", "bf16", "f16", gap="gemm-output")
+_one_of("d_format", *get_args(Format), gap="gemm-output")
+_one_of("c_format", None, *get_args(SourceFormat), gap="gemm-output")
 _one_of("activation", None, gap="gemm-activation", more=activations)
 _one_of("scheduler", "clc", "static", gap="gemm-scheduler")
 _one_of("raster", "m", "n", gap="gemm-scheduler")

@@ -180,6 +180,7 @@ def pair_to_halves(context: LaunchContext, each: Instruction, form: Form) -> Act
 _NARROW: dict[str, Callable[[Lanes], Lanes]] = {
     "rn.satfinite.e2m1x2": element("e2m1").encode,
     "rn.satfinite.e4m3x2": element("e4m3").encode,
+    "rn.satfinite.e5m2x2": element("e5m2").encode,
     "rp.satfinite.ue8m0x2": lambda x: encode_ue8m0(x, "rp"),
     "rz.satfinite.ue8m0x2": lambda x: encode_ue8m0(x, "rz"),
 }
@@ -206,7 +207,7 @@ def _pair(name: str) -> tuple[int, str]:
     return bits, f"b{2 * bits}"
 
 
-_WIDEN = ("f16x2.e2m1x2", "f16x2.e4m3x2", "bf16x2.ue8m0x2")
+_WIDEN = ("f16x2.e2m1x2", "f16x2.e4m3x2", "f16x2.e5m2x2", "bf16x2.ue8m0x2")
 
 
 @instruction("cvt.rn", form=f".(?P<types>{'|'.join(_WIDEN)})", operands=2)
