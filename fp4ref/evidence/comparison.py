@@ -22,50 +22,17 @@ import numpy as np
 
 from fp4ref.arguments import require_instance
 from fp4ref.errors import InputError
+from fp4ref.evidence.difference import Difference
 from fp4ref.evidence.hardware_events import (
     HardwareEvent,
     Key,
     hardware_events,
     operand_boxes,
 )
-from fp4ref.evidence.matrix_element import element_at, scale_in_atom, sf_vec_size
+from fp4ref.evidence.matrix_element import element_at
+from fp4ref.evidence.written_arrays import compare_arrays
 from fp4ref.execution.runs import Run
-from fp4ref.layout.scale_factors import ATOM_COLS, ATOM_NBYTES, ATOM_ROWS
-from fp4ref.trace import Event, Range, RecordedPlan, Trace
-
-
-@dataclass(frozen=True, slots=True)
-class Difference:
-    """The first byte that differs, with its place in the matrices."""
-
-    key: Key
-    coordinates: str
-    values: tuple[str, str]
-    events: tuple[Event | None, Event | None]
-
-    def __str__(self) -> str:
-        lines = [f"{self.key}: {self.coordinates}"]
-        for name, value, event in zip("ab", self.values, self.events, strict=True):
-            at = (
-                f" (step {event.step}, {event.source or event.kernel_source})"
-                if event
-                else ""
-            )
-            lines.append(f"  {name}: {value}{at}")
-        return "\n".join(lines)
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON values; a step is -1 and a source empty where there is no event."""
-        return {
-            "event": str(self.key),
-            "where": self.coordinates,
-            "values": list(self.values),
-            "steps": [event.step if event else -1 for event in self.events],
-            "sources": [
-                (event.source or event.kernel_source) if event else ""
-                for event in self.events
-            ],
-        }
+from fp4ref.trace import RecordedPlan, Trace
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,10 +85,7 @@ def compare(a: Run | Trace, b: Run | Trace) -> Comparison:
     traces = [_trace(a, "a"), _trace(b, "b")]
     _require_one_problem(traces)
     counts: dict[str, int] = {}
-    difference = _compare_events(traces, counts)
-    if difference is None:
-        difference = _compare_allocation(traces, "SFD")
-        counts |= {"SFD": 1} if _allocation(traces[0], "SFD") else {}
+    difference = _compare_events(traces, counts) or compare_arrays(traces, counts)
     return Comparison(sum(counts.values()), counts, difference)
 
 
@@ -250,41 +214,3 @@ def _describe(
     place, mine = element_at(traces[0], a, row, column)
     _, theirs = element_at(traces[1], b, row, column)
     return Difference(a.key, place, (mine, theirs), (a.event, b.event))
-
-
-def _allocation(trace: Trace, name: str) -> Range | None:
-    for found, address, nbytes in trace.meta.get("allocations", []):
-        if found == name:
-            return Range("gmem", address, nbytes)
-    return None
-
-
-def _compare_allocation(traces: list[Trace], name: str) -> Difference | None:
-    """Compare an array that is written by ordinary stores, at the end."""
-    final = []
-    for trace in traces:
-        where = _allocation(trace, name)
-        if where is None:
-            return None
-        final.append(trace.at(len(trace) - 1).read(where)[0])
-    unequal = np.flatnonzero(final[0] != final[1])
-    if not unequal.size:
-        return None
-    at = int(unequal[0])
-    shape = traces[0].meta["shape"]
-    vec = sf_vec_size(traces[0])
-    blocks_m = -(-shape["m"] // ATOM_ROWS)
-    atoms_n = -(-shape["n"] // (vec * ATOM_COLS))
-    atom, inside = divmod(at, ATOM_NBYTES)
-    block, atom_n = divmod(atom, atoms_n)
-    batch, block_m = divmod(block, blocks_m)
-    row, column = scale_in_atom(inside)
-    row += block_m * ATOM_ROWS
-    n = (atom_n * ATOM_COLS + column) * vec
-    values = [f"{data[at]:#04x}" for data in final]
-    return Difference(
-        Key(name, row, n, -1, batch),
-        f"byte {at}: scale of row {row}, columns {n} to {n + vec - 1}",
-        (values[0], values[1]),
-        (None, None),
-    )

@@ -24,8 +24,8 @@ class Key(NamedTuple):
 
     `tensor` is ``A``, ``B``, ``SFA``, ``SFB``, ``C``, ``D``, ``SFA in TMEM``, ``SFB in
     TMEM`` or ``accumulator``. `k` is the first element of K; `block` counts K=64 blocks
-    inside a stage, or is -1. `rank` is the receiving CTA's in its cluster: a multicast
-    is one issue and several events.
+    inside a stage. A number is -1 where there is none. `rank` is the receiving CTA's in
+    its cluster: a multicast is one issue and several events.
     """
 
     tensor: str
@@ -37,11 +37,11 @@ class Key(NamedTuple):
     rank: int = 0
 
     def __str__(self) -> str:
-        where = f"m {self.m}, n {self.n}" if self.n >= 0 else f"m {self.m}"
-        k = f", k {self.k}" if self.k >= 0 else ""
-        block = f", K-block {self.block}" if self.block >= 0 else ""
+        at = {"m": self.m, "n": self.n, "k": self.k}
+        at |= {"K-block": self.block, "batch": self.batch}
+        where = ", ".join(f"{name} {i}" for name, i in at.items() if i >= 0)
         rank = f", in CTA {self.rank} of its cluster" if self.rank else ""
-        return f"{self.tensor} at {where}{k}{block}, batch {self.batch}{rank}"
+        return f"{self.tensor} at {where}{rank}" if where else self.tensor
 
 
 @dataclass(frozen=True, slots=True)

@@ -330,7 +330,13 @@ def _meta(problem: GemmProblem, backend: str) -> dict[str, Any]:
     """Say what ran, in JSON values."""
     params, planned = problem.params, problem.plan
     batches, m, n = problem.shape
-    return {
+    left = {
+        slot: json_values(found)
+        for slot, each in arguments_of(planned.fusion).items()
+        if (found := each.recorded(problem.stored_shape))
+    }
+    said = {"results": left} if left else {}
+    return said | {
         "backend": backend,
         "shape": {"m": m, "n": n, "k": params.k, "l": batches},
         "scale_format": params.scale_format.name if params.scale_format else None,

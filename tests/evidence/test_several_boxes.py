@@ -12,7 +12,7 @@ from wide_operands import wide_pair
 
 import fp4ref
 from fp4ref import GemmConfig, compare
-from fp4ref.evidence.comparison import Difference
+from fp4ref.evidence.difference import Difference
 from fp4ref.evidence.faults.change import Change, changed_emulator
 from fp4ref.evidence.hardware_events import Key, hardware_events
 from fp4ref.trace import Barrier, Event, Range, Trace

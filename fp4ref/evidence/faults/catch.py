@@ -12,7 +12,8 @@ import numpy as np
 
 from fp4ref.cuda_kernel.sources import kernel_root
 from fp4ref.errors import HardwareFault
-from fp4ref.evidence.comparison import Difference, compare
+from fp4ref.evidence.comparison import compare
+from fp4ref.evidence.difference import Difference
 from fp4ref.evidence.faults.change import changed_emulator, changed_kernel
 from fp4ref.evidence.faults.gallery import GEMM, Fault, FormName
 from fp4ref.evidence.faults.operands import operands

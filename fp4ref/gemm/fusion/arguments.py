@@ -21,6 +21,7 @@ from fp4ref.gemm.params import Field, Kind
 from fp4ref.hardware.global_memory import GlobalMemory
 from fp4ref.numerics import add_f32
 from fp4ref.numerics.elements import ELEMENTS
+from fp4ref.trace import RecordedResult
 
 BLOCK = 32
 """Rows, and columns, that a warp adds up before it leaves a partial sum."""
@@ -76,6 +77,10 @@ class Argument(ABC):
 
     def result(self, gmem: GlobalMemory, address: int, shape: Shape) -> Any:
         """Return what the kernel left; None for an argument that is read."""
+        return None
+
+    def recorded(self, shape: Shape) -> RecordedResult | None:
+        """Say how that lies in memory."""
         return None
 
 
@@ -202,6 +207,10 @@ class TensorResult(_Tensor):
             return bits[..., : shape[2]].astype(np.bool_)
         return raw.view(self._dtype)[..., : shape[2]]
 
+    def recorded(self, shape: Shape) -> RecordedResult:
+        """Say how it lies in memory."""
+        return RecordedResult(self.element, shape, self._row_nbytes(shape))
+
 
 @dataclass(frozen=True)
 class MaximumResult(Argument):
@@ -231,6 +240,17 @@ class MaximumResult(Argument):
         count = 1 if self.axis is None else shape[self.axis]
         found = gmem.contents(address, 4 * count).view(np.float32).copy()
         return found.reshape(()) if self.axis is None else found
+
+    def recorded(self, shape: Shape) -> RecordedResult:
+        """Say how they lie in memory: in one row, or in one column."""
+        kept = [i == self.axis for i in range(3)]
+        batches, rows, columns = (
+            n if keeps else 1 for n, keeps in zip(shape, kept, strict=True)
+        )
+        part = [1 if keeps else n for n, keeps in zip(shape, kept, strict=True)]
+        return RecordedResult(
+            "f32", (batches, rows, columns), 4 * columns, (part[0], part[1], part[2])
+        )
 
 
 @dataclass(frozen=True)
@@ -282,6 +302,12 @@ class SumResult(Argument):
             partial = _added(np.moveaxis(partial, 1, 0))[:, None]
         total = _added(partial)
         return total.reshape(() if self.rows and self.columns else -1)
+
+    def recorded(self, shape: Shape) -> RecordedResult:
+        """Say how the sums of the blocks lie in memory."""
+        partial = self._partial(shape)
+        part = 1, BLOCK if self.rows else 1, BLOCK if self.columns else 1
+        return RecordedResult("f32", partial, 4 * partial[2], part)
 
 
 def row_nbytes(element: str, columns: int) -> int:
