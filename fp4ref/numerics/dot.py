@@ -13,7 +13,7 @@ measured here on a Blackwell card.
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Callable
 
 import numpy as np
 import numpy.typing as npt
@@ -23,10 +23,6 @@ from fp4ref.errors import InputError
 from fp4ref.numerics.decoded_operands import K_STEP, Operand, decode_a, decode_b
 from fp4ref.numerics.elements import ScaleFormat
 from fp4ref.numerics.formats import F32, require_float32
-
-# Above this many multiplications the rows are shared out to threads; waking them
-# costs more than one instruction of 128 x 128 x 64 takes.
-_SERIAL_LIMIT: Final = 1 << 22
 
 
 def mma_decoded(a: Operand, b: Operand, c: npt.ArrayLike | None = None) -> F32:
@@ -51,7 +47,7 @@ def mma_decoded(a: Operand, b: Operand, c: npt.ArrayLike | None = None) -> F32:
     InputError
         `c` is not float32 or has another shape, or K differs.
     """
-    from fp4ref.numerics import dot_jit
+    from fp4ref.numerics import compiled, dot_arrays, dot_jit
 
     for name, operand in (("a", a), ("b", b)):
         require_instance(operand, f"mma_decoded {name}", Operand, f"See decode_{name}")
@@ -71,8 +67,11 @@ def mma_decoded(a: Operand, b: Operand, c: npt.ArrayLike | None = None) -> F32:
                 f"mma c: C has shape {d.shape}; need ({m}, {n}), one element for a row "
                 "of A and row of B. Pass None for zero"
             )
-    parallel = m * n * k > _SERIAL_LIMIT
-    chain = dot_jit.chain_parallel if parallel else dot_jit.chain_serial
+    chain: Callable[..., None] = dot_jit.chain_serial
+    if not compiled.AVAILABLE:
+        chain = dot_arrays.chain_block_scaled
+    elif m * n * k > compiled.SERIAL_LIMIT:
+        chain = dot_jit.chain_parallel
     chain(a, b, d.view(np.uint32))
     return d
 

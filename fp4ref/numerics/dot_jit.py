@@ -23,8 +23,8 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-from numba import njit, prange
 
+from fp4ref.numerics.compiled import njit, prange
 from fp4ref.numerics.decoded_operands import GROUP, Operand
 from fp4ref.numerics.formats import I64, U32
 

@@ -13,7 +13,7 @@ mma.sync, agree with it; it has not been measured here on a Blackwell card.
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Callable
 
 import numpy as np
 import numpy.typing as npt
@@ -23,8 +23,6 @@ from fp4ref.errors import InputError
 from fp4ref.numerics.decoded_operands import Terms, decode_terms
 from fp4ref.numerics.elements import ElementFormat, require_element_format
 from fp4ref.numerics.formats import F32, require_float32
-
-_SERIAL_LIMIT: Final = 1 << 22
 
 
 def matmul_unscaled(
@@ -78,7 +76,7 @@ def multiply_terms(a: Terms, b: Terms, k_step: int, c: npt.ArrayLike | None) -> 
     InputError
         K differs, or `c` is not float32 or has another shape.
     """
-    from fp4ref.numerics import dot_unscaled_jit
+    from fp4ref.numerics import compiled, dot_arrays, dot_unscaled_jit
 
     (m, k), (n, k_of_b) = a.significand.shape, b.significand.shape
     if k != k_of_b:
@@ -87,10 +85,11 @@ def multiply_terms(a: Terms, b: Terms, k_step: int, c: npt.ArrayLike | None) -> 
             "Cut or pad one of them"
         )
     d = _start(c, (m, n))
-    # Threads cost more than they save on one instruction.
-    parallel = m * n * k > _SERIAL_LIMIT
-    jit = dot_unscaled_jit
-    chain = jit.chain_parallel if parallel else jit.chain_serial
+    chain: Callable[..., None] = dot_unscaled_jit.chain_serial
+    if not compiled.AVAILABLE:
+        chain = dot_arrays.chain_unscaled
+    elif m * n * k > compiled.SERIAL_LIMIT:
+        chain = dot_unscaled_jit.chain_parallel
     chain(a, b, k_step, d.view(np.uint32))
     return d
 

@@ -18,8 +18,8 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-from numba import njit, prange
 
+from fp4ref.numerics.compiled import njit, prange
 from fp4ref.numerics.decoded_operands import INFINITE, Terms
 from fp4ref.numerics.dot_jit import INF, NAN, round_toward_zero, truncate_shift
 from fp4ref.numerics.formats import I64, U32
