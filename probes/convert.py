@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from fp4ref.device import Call, Pointer
 from fp4ref.numerics import decode_ue4m3, encode_bf16, encode_f16, encode_ue4m3
+from fp4ref.numerics.reciprocal import rcp_approx_ftz
 from fp4ref.ptx.instructions.approximate import (
     ex2_approx_ftz,
-    rcp_approx_ftz,
     tanh_approx,
 )
 from fp4ref.trace import Bytes

@@ -380,16 +380,21 @@ def functions_that_make_operands() -> Iterator[Public]:
         {
             "x": X,
             **{"format": "nvfp4", "recipe": "cutlass", "global_scale": 2.0},
-            "scale_format": "ue4m3",
+            **{"scale_format": "ue4m3", "global_scale_convention": "encode"},
+            **{"nonfinite": "drop", "hadamard_size": 16},
+            "random_bits": np.zeros(X.shape, np.uint8),
         },
         {
             "x": "float32",
             **{"format": "choice", "recipe": "choice", "global_scale": "number"},
-            "scale_format": "choice",
+            **{"scale_format": "choice", "global_scale_convention": "choice"},
+            **{"nonfinite": "choice", "hadamard_size": "whole"},
+            "random_bits": "codes",
         },
         {
             "global_scale": (None,),
             "scale_format": (None,),
+            **dict.fromkeys(("nonfinite", "hadamard_size", "random_bits"), (None,)),
             "x": (FLOATS[2], FLOATS[3]),
         },
     )

@@ -124,6 +124,9 @@ NO_GAP = {
     "name": "views, kernels and entries that are there",
     "sm": "an SM of the trace",
     "convention": "these two are all there are",
+    "nonfinite": "this product's own",
+    "quantize.py format": "what the recipe's own library has",
+    "chosen": "what the recipe's own library has",
     "wanted": "all that the formats have",
     "declared": "all that the formats have",
     "scale_format": "all that kind::mxf4nvf4 has with this vector size",
@@ -201,7 +204,14 @@ SMEM = 1 << 46 | 64 << 32 | 2 << 61
 PTX = ".version 8.8 .target sm_100a .address_size "
 KERNEL = f"{PTX}64 .shared .b8 s[9]; .entry k() {{ .reg .b32 %r<9>; "
 TRIES: dict[str, list[Callable[[], Any]]] = {
-    "recipe": [lambda: fp4ref.quantize(np.ones((1, 16), np.float32), recipe="4over6")],
+    "recipe": [
+        lambda: fp4ref.quantize(np.ones((1, 16), np.float32), recipe="quark"),
+        lambda: fp4ref.quantize(
+            np.ones((1, 32), np.float32),
+            format="mxfp8_e4m3",
+            random_bits=np.zeros((1, 32), np.uint8),
+        ),
+    ],
     "block-format": [
         lambda: block(format="mxfp8"),
         lambda: fp4ref.quantize(np.ones((1, 32), np.float32), format="mxfp6"),

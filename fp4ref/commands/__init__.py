@@ -19,6 +19,7 @@ from fp4ref.commands.faults import faults_command
 from fp4ref.commands.fidelity import fidelity_command
 from fp4ref.commands.frames import frames_command
 from fp4ref.commands.plan import plan_command
+from fp4ref.commands.recipes import recipes_command
 from fp4ref.commands.sass import sass_command
 from fp4ref.commands.smoke import smoke_command
 from fp4ref.commands.walk import walk_command
@@ -45,6 +46,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "plan": plan_command,
     "epilogue": epilogue_command,
     "frames": frames_command,
+    "recipes": recipes_command,
     "fidelity": fidelity_command,
     "faults": faults_command,
 }

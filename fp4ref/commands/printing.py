@@ -31,7 +31,7 @@ def print_table(
     """Print a table without lines."""
     table = Table(box=None)
     for heading in headings:
-        table.add_column(heading, no_wrap=heading == "gap")
+        table.add_column(heading, no_wrap=heading in ("gap", "recipe"))
     for cells in rows:
         table.add_row(*cells)
     console.print(table, highlight=False, markup=False)

@@ -103,3 +103,75 @@ def warn_of_shrinking(
             UnderflowWarning,
             stacklevel=3,
         )
+
+
+def warn_of_nonfinite(
+    values: NDArray[np.float32],
+    scales: NDArray[np.uint8],
+    format: str,
+    scale_format: ScaleFormat,
+    *,
+    drop: bool,
+) -> None:
+    """Warn of NaN, Inf and scales that are NaN; `quantize` is one frame up."""
+    nans = int(np.isnan(values).sum())
+    infs = int(np.isinf(values).sum())
+    blocks = int((scales == scale_format.nan_code).sum())
+    if not nans and not infs and not blocks:
+        return
+    became = "A NaN is left out and becomes 6" if drop else "A NaN makes its block NaN"
+    warnings.warn(
+        f"x holds {nans} NaN and {infs} Inf; {blocks} of {scales.size} blocks are NaN "
+        f"in {format}. {became}, an Inf becomes the largest value or makes its block "
+        "NaN. Pass nonfinite='raise' to refuse them",
+        NonFiniteWarning,
+        stacklevel=3,
+    )
+
+
+def warn_of_outcome(
+    values: NDArray[np.float32],
+    codes: NDArray[np.uint8],
+    scales: NDArray[np.uint8],
+    format: str,
+    encode: float | None,
+    scale_format: ScaleFormat,
+    auto: bool,
+) -> None:
+    """Warn of saturated and lost blocks by what came out; `quantize` is one frame up.
+
+    For recipes whose smallest scale is a rule of their own.
+    """
+    vec_size, of = BLOCKS[format].vec_size, element(format)
+    magnitudes = np.abs(values).reshape(-1, vec_size)
+    amax = np.fmax.reduce(magnitudes, axis=-1)
+    largest = scale_format.element.largest
+    with np.errstate(all="ignore"):
+        limit = of.largest * largest * (1 + 2.0**-20) / (encode or 1.0)
+        saturated = int(((amax > limit) & np.isfinite(amax)).sum())
+    if saturated and scale_format is ScaleFormat.UE4M3:
+        warnings.warn(
+            f"{saturated} of {len(amax)} blocks saturate: their largest value times "
+            f"the global scale exceeds {of.largest:g} * {largest:g}, and is clipped "
+            "to it. Pass global_scale='auto', or a smaller number",
+            SaturationWarning,
+            stacklevel=3,
+        )
+    mask = np.uint8((1 << of.bits - 1) - 1)
+    empty = ~(codes & mask).reshape(-1, vec_size).any(axis=-1)
+    if scale_format is ScaleFormat.UE4M3:
+        empty |= scales.ravel() == 0
+    live = int((amax > 0).sum())
+    lost = int(((amax > 0) & empty).sum())
+    if 2 * lost > live:
+        remedy = (
+            "Multiply the matrix by a power of two"
+            if auto
+            else ("Pass global_scale='auto', or a larger number")
+        )
+        warnings.warn(
+            f"{lost} of {live} blocks decode to zero: they are too small beside the "
+            f"smallest scale. {remedy}",
+            UnderflowWarning,
+            stacklevel=3,
+        )

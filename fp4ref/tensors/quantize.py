@@ -2,24 +2,36 @@
 
 from __future__ import annotations
 
-from typing import Final, Literal
+from collections.abc import Callable
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fp4ref.arguments import require_array, require_choice
 from fp4ref.errors import InputError
-from fp4ref.numerics.elements import BLOCKS, ScaleFormat
+from fp4ref.numerics.elements import BLOCKS, ScaleFormat, element
+from fp4ref.numerics.formats import F32, U8, require_codes
+from fp4ref.numerics.hadamard import hadamard
 from fp4ref.numerics.quantize import amax_global_scale, quantize_blocks
+from fp4ref.numerics.stochastic import encode_e2m1_stochastic
 from fp4ref.tensors.block_format import (
     choose_scale_format,
     positive_float32,
     require_format,
 )
 from fp4ref.tensors.block_scaled import BlockScaled
-from fp4ref.tensors.losses import MOST_AUTO_SCALE, warn_of_losses, warn_of_shrinking
+from fp4ref.tensors.losses import (
+    MOST_AUTO_SCALE,
+    warn_of_losses,
+    warn_of_nonfinite,
+    warn_of_outcome,
+    warn_of_shrinking,
+)
+from fp4ref.tensors.recipes import RECIPES
+from fp4ref.tensors.recipes.recipe import FLT_MAX, Blocks, Recipe
 
-RECIPES: Final = ("cutlass",)
+Nonfinite = Literal["propagate", "drop", "raise"]
 
 
 def quantize(
@@ -28,6 +40,11 @@ def quantize(
     recipe: str = "cutlass",
     global_scale: float | Literal["auto"] | None = None,
     scale_format: ScaleFormat | str | None = None,
+    *,
+    global_scale_convention: Literal["encode", "decode"] = "encode",
+    nonfinite: Nonfinite | None = None,
+    random_bits: ArrayLike | None = None,
+    hadamard_size: int | None = None,
 ) -> BlockScaled:
     """Quantise a matrix, one scale per block of K.
 
@@ -40,17 +57,32 @@ def quantize(
         One of `BlockScaled`'s. Formats without scales need no quantiser: an array of
         their type, as ``x.astype(ml_dtypes.bfloat16)``, is an operand as it is.
     recipe
-        ``"cutlass"``, the only one: see `fp4ref.numerics.quantize`. A NaN makes its
-        whole block NaN, an Inf saturates.
+        Whose formula: a name of `fp4ref.tensors.recipes.RECIPES`, which ``fp4ref
+        recipes`` lists.
     global_scale
         None is one level of scales. ``"auto"`` is ``448 * 6 / amax``, 1.0 for an
-        all-zero tensor; for UE4M3 only. It stays below 2^119, beyond which blocks would
-        come back too small. A number is used as it is.
+        all-zero tensor; for UE4M3 only. NaNs do not count, an Inf makes it 1.0. For
+        CUTLASS's recipe it stays below 2^119, beyond which blocks would come back too
+        small. A number is used as it is.
+    global_scale_convention
+        Of a number: ``"encode"`` is G, ``"decode"`` its inverse, as in
+        `BlockScaled.from_packed`.
+    nonfinite
+        What to do with NaN: ``"propagate"`` makes the scale of its block NaN,
+        ``"drop"`` leaves it out of the largest magnitude and makes it 6, ``"raise"``
+        refuses NaN and Inf. None is what the recipe's library does. An Inf saturates,
+        or makes an MX block NaN.
+    random_bits : uint8 (..., M, K)
+        Rounds codes stochastically, as ``cvt.rs`` does: 8 bits an element. Elements of
+        E2M1 only.
+    hadamard_size
+        Transforms every run of so many elements first, usually 16. The codes are those
+        of the transformed matrix.
 
     Raises
     ------
     InputError
-        Wrong type, shape, format, recipe or global scale.
+        Wrong type, shape, format, recipe or option; or NaN or Inf, if that is refused.
 
     Warns
     -----
@@ -58,14 +90,15 @@ def quantize(
         ``amax * global_scale`` of a block is above its element's largest value times
         the largest scale (2688 for NVFP4 with UE4M3).
     UnderflowWarning
-        The scales of most blocks that are not zero round to zero, or blocks come back
+        Most blocks that are not zero decode to zero, or blocks come back
         too small because ``global_scale / scale`` is beyond float32.
     NonFiniteWarning
-        `x` holds NaN or Inf.
+        `x` holds NaN or Inf, or a scale is NaN.
     """
-    require_choice(recipe, "recipe", RECIPES, gap="recipe")
-    format = require_format(format)
-    chosen = choose_scale_format(format, scale_format)
+    chosen = RECIPES[require_choice(recipe, "recipe", tuple(RECIPES), gap="recipe")]
+    require_choice(nonfinite, "nonfinite", (None, "propagate", "drop", "raise"))
+    format = _format_of(chosen, format)
+    scales_in = _scale_format_of(chosen, format, scale_format)
     vec_size = BLOCKS[format].vec_size
     values = _as_float32(x)
     if values.ndim < 2 or 0 in values.shape or values.shape[-1] % vec_size:
@@ -73,37 +106,191 @@ def quantize(
             f"x of shape {values.shape}; {format} takes (..., M, K) with K a multiple "
             f"of {vec_size}, the block that shares a scale. Pad K with zeros"
         )
-    auto = isinstance(global_scale, str)
-    global_scale = _settle_global_scale(global_scale, chosen, values)
-    norm = 1.0 if global_scale is None else global_scale
-    warn_of_losses(values, format, norm, chosen, auto)
-    codes, scales = quantize_blocks(
-        values,
-        norm=norm,
-        scale_format=chosen,
-        vec_size=vec_size,
-        element_format=format,
+    if nonfinite == "raise":
+        _refuse_nonfinite(values)
+    if hadamard_size is not None:
+        values = hadamard(values, hadamard_size)
+    drop = (nonfinite or chosen.nan) == "drop"
+    encode, decode = _settle_global_scale(
+        global_scale, global_scale_convention, chosen, scales_in, values
     )
-    warn_of_shrinking(scales, norm, chosen)
-    return BlockScaled(codes, scales, format, chosen, global_scale)
+    auto = isinstance(global_scale, str)
+    if recipe == "cutlass" and random_bits is None and not drop:
+        norm = 1.0 if encode is None else encode
+        warn_of_losses(values, format, norm, scales_in, auto)
+        codes, scales = quantize_blocks(
+            values,
+            norm=norm,
+            scale_format=scales_in,
+            vec_size=vec_size,
+            element_format=format,
+        )
+        warn_of_shrinking(scales, norm, scales_in)
+    else:
+        dtype = require_array(x, "x").dtype.name
+        blocks = _blocks(values, chosen, format, scales_in, encode, decode, drop, dtype)
+        blocks = blocks._replace(round=_rounding(format, random_bits, values.shape))
+        codes, scales = run_rule(chosen, blocks)
+        codes = codes.reshape(values.shape)
+        warn_of_nonfinite(values, scales, format, scales_in, drop=drop)
+        warn_of_outcome(values, codes, scales, format, encode, scales_in, auto)
+    return BlockScaled(codes, scales, format, scales_in, encode)
+
+
+def run_rule(recipe: Recipe, blocks: Blocks) -> tuple[U8, U8]:
+    """Apply a recipe's formula; Inf and NaN on the way are part of it."""
+    with np.errstate(all="ignore"):
+        codes, scales = recipe.rule(blocks)
+    return codes.astype(np.uint8, copy=False), scales
+
+
+def largest_magnitudes(values: F32, vec_size: int, drop: bool) -> F32:
+    """Return the largest magnitude of each block (..., blocks).
+
+    Parameters
+    ----------
+    drop
+        Whether NaNs are left out, as ``max.f32`` does; a block of NaNs stays NaN.
+    """
+    runs = np.abs(values).reshape(*values.shape[:-1], -1, vec_size)
+    largest: F32 = (np.fmax if drop else np.maximum).reduce(runs, axis=-1)
+    return largest
+
+
+def _blocks(
+    values: F32,
+    recipe: Recipe,
+    format: str,
+    scale_format: ScaleFormat,
+    encode: float | None,
+    decode: float | None,
+    drop: bool,
+    dtype: str,
+) -> Blocks:
+    vec_size = BLOCKS[format].vec_size
+    return Blocks(
+        values=values.reshape(*values.shape[:-1], -1, vec_size),
+        amax=largest_magnitudes(values, vec_size, drop),
+        encode=np.asarray(1.0 if encode is None else encode, np.float32),
+        decode=np.asarray(1.0 if decode is None else decode, np.float32),
+        one_level=encode is None,
+        range=recipe.range,
+        dtype=dtype,
+        element=element(format),
+        scale_format=scale_format,
+        round=element(format).encode,
+    )
+
+
+def _rounding(
+    format: str, random_bits: ArrayLike | None, shape: tuple[int, ...]
+) -> Callable[[F32], U8]:
+    """Return what makes codes of float32: to nearest, or by random bits."""
+    if random_bits is None:
+        return element(format).encode
+    if element(format).name != "e2m1":
+        raise InputError(
+            f"random_bits with {format}; stochastic rounding is here for elements of "
+            "E2M1 alone",
+            gap="recipe",
+        )
+    bits = require_codes(random_bits, "random_bits")
+    if bits.shape != shape:
+        raise InputError(
+            f"random_bits of shape {bits.shape}; need {shape}, a byte for each element"
+        )
+    return lambda x: encode_e2m1_stochastic(x, bits.reshape(x.shape))
+
+
+def _format_of(recipe: Recipe, format: str) -> str:
+    """Return the block format, if the recipe has it."""
+    format = require_format(format)
+    if format not in recipe.formats:
+        raise InputError(
+            f"recipe {recipe.name!r} with format {format!r}; its source has "
+            f"{' and '.join(map(repr, recipe.formats))}"
+        )
+    return format
+
+
+def _scale_format_of(
+    recipe: Recipe, format: str, wanted: ScaleFormat | str | None
+) -> ScaleFormat:
+    """Return the format of the scales, if the recipe has it."""
+    chosen = choose_scale_format(format, wanted)
+    if chosen not in recipe.scale_formats:
+        raise InputError(
+            f"recipe {recipe.name!r} with {chosen.name} scales; its source has "
+            f"{' and '.join(each.name for each in recipe.scale_formats)}"
+        )
+    return chosen
 
 
 def _settle_global_scale(
     global_scale: float | str | None,
+    convention: str,
+    recipe: Recipe,
     scale_format: ScaleFormat,
     values: NDArray[np.float32],
-) -> float | None:
-    """Return the number that is asked for; ``"auto"`` follows from the values."""
+) -> tuple[float | None, float | None]:
+    """Return G and its inverse: what is asked for; ``"auto"`` follows the values."""
+    require_choice(convention, "global_scale_convention", ("encode", "decode"))
     if global_scale is None:
-        return None
+        return None, None
+    if recipe.global_scale == "none":
+        raise InputError(
+            f"global_scale with recipe {recipe.name!r}, which has one level of scales; "
+            "pass None"
+        )
     if not isinstance(global_scale, str):
-        return positive_float32(global_scale, "global_scale")
+        given = positive_float32(global_scale, "global_scale")
+        other = positive_float32(np.float32(1) / np.float32(given), "1 / global_scale")
+        return (given, other) if convention == "encode" else (other, given)
     if global_scale != "auto" or scale_format is not ScaleFormat.UE4M3:
         raise InputError(
             f"global_scale: {global_scale!r} with {scale_format.name} scales; pass a "
             "number, None, or for UE4M3 scales 'auto'"
         )
-    return min(float(amax_global_scale(values)), MOST_AUTO_SCALE)
+    return automatic_global_scale(values, recipe)
+
+
+def automatic_global_scale(values: F32, recipe: Recipe) -> tuple[float, float]:
+    """Return G and its inverse as a recipe's library makes them of a tensor.
+
+    G is ``range * 6 / amax``, or its inverse is ``amax / (range * 6)``: which of the
+    two is rounded first is the recipe's. 1 for a tensor of zeros and for one with Inf,
+    where some originals divide 0 by 0.
+
+    Raises
+    ------
+    InputError
+        The tensor is so small that the inverse of what the library stores is no
+        float32.
+    """
+    if recipe.name == "cutlass":
+        encode = min(float(amax_global_scale(values)), MOST_AUTO_SCALE)
+        return encode, float(np.float32(1) / np.float32(encode))
+    amax = np.fmax.reduce(np.abs(values), axis=None, initial=np.float32(0))
+    if amax == 0 or np.isinf(amax):
+        return 1.0, 1.0
+    most = np.float32(recipe.range * 6)
+    with np.errstate(all="ignore"):
+        if recipe.global_scale == "encode":
+            encode32 = np.minimum(most / amax, FLT_MAX)
+            return float(encode32), float(np.float32(1) / encode32)
+        decode32 = amax / most
+        inverse = np.float32(1) / decode32
+    return positive_float32(inverse, "1 / global_scale"), float(decode32)
+
+
+def _refuse_nonfinite(values: F32) -> None:
+    wrong = ~np.isfinite(values)
+    if wrong.any():
+        at = tuple(int(i) for i in np.unravel_index(int(wrong.argmax()), values.shape))
+        raise InputError(
+            f"x holds {int(wrong.sum())} NaN or Inf, the first, {values[at]}, at "
+            f"{at}, and nonfinite='raise'. Mend them, or pass 'propagate' or 'drop'"
+        )
 
 
 def _as_float32(x: ArrayLike) -> NDArray[np.float32]:

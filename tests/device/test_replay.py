@@ -13,7 +13,7 @@ from fp4ref.device.compile import nvrtc_version
 from fp4ref.hardware import mbarrier, tma, tma_box
 from fp4ref.hardware.tensor_map import DataType, TensorMap
 from fp4ref.layout import SwizzleMode
-from fp4ref.ptx.instructions.approximate import rcp_approx_ftz
+from fp4ref.numerics.reciprocal import rcp_approx_ftz
 from probes import convert, exhaustive, header_formats, tensor_map
 from probes.mbarrier import FORBIDDEN
 from probes.probe import pattern, probes

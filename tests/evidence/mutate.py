@@ -36,7 +36,10 @@ ROOT = Path(__file__).parents[2]
 SEEN = (AssertionError, Fp4refError, pytest.fail.Exception)
 """What shows a wrong rule; any other exception is a slip of the mutation itself."""
 
-KEPT = ("fp4ref.cutlass", "fp4ref.ptx.instructions.approximate")
+KEPT = (
+    *("fp4ref.cutlass", "fp4ref.ptx.instructions.approximate"),
+    "fp4ref.numerics.reciprocal",
+)
 """Modules whose caches hold parsed programs and the card's tables, and no result."""
 
 # -- the code ----------------------------------------------------------------------

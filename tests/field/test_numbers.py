@@ -1,4 +1,4 @@
-"""Blocks as others quantise and pack them: B77, B79, B84."""
+"""Blocks as others quantise and pack them: B76, B77, B79, B84."""
 
 from __future__ import annotations
 
@@ -16,20 +16,55 @@ from fp4ref.numerics import (
     dequantize_blocks,
     quantize_blocks,
 )
+from fp4ref.tensors.recipes import RECIPES
 
 SCALES = np.arange(1, 127, dtype=np.uint8)
 
 
-def test_b77_another_recipe_is_in_the_list_and_ours_maps_the_largest_to_six() -> None:
+@pytest.mark.parametrize(
+    ("random", "want"), [(0, [1, 2, 0, -4]), (0xFF, [1.5, 3, 0.5, -6])]
+)
+def test_b76_stochastic_rounding_goes_by_the_carry(
+    random: int, want: list[float]
+) -> None:
+    x = np.zeros((1, 16), np.float32)
+    x[0, :5] = 1.25, 2.5, 0.25, -5, 6  # 6 makes the scale 1
+    for recipe in ("cutlass", "transformer_engine"):
+        bits = np.full(x.shape, random, np.uint8)
+        q = fp4ref.quantize(x, recipe=recipe, random_bits=bits)
+        assert q.scales.tolist() == [[0x38]]
+        assert q.dequantize()[0, :4].tolist() == want
+
+
+FOUR_OVER_SIX = [name for name in RECIPES if name.startswith("four_over_six")]
+
+
+@pytest.mark.parametrize("name", FOUR_OVER_SIX)
+def test_b77_the_largest_goes_to_four_where_that_errs_less(name: str) -> None:
+    """Error 1 for 6, 5 -> 6, 4; error 0.5 for 6, 5 -> 6, 4.5."""
+    x = np.zeros((1, 32), np.float32)
+    x[0, :2] = 6, 5
+    x[0, 16:18] = 6, 6  # a tie goes to 6
+    q = fp4ref.quantize(x, recipe=name)
+    assert q.scales.tolist() == [[0x3C, 0x38]]
+    assert q.codes[0, :2].tolist() == [6, 5]
+    assert q.dequantize()[0, [0, 1, 16, 17]].tolist() == [6, 4.5, 6, 6]
+    (measure, largest) = name.split("_")[3:5]
+    assert (measure, largest) in {
+        (m, r) for m in ("mae", "mse") for r in ("448", "256")
+    }
+
+
+def test_b77_cutlass_maps_the_largest_to_six() -> None:
     x = np.zeros((1, 16), np.float32)
     x[0, :2] = 6, 5
-    with pytest.raises(InputError) as caught:
-        fp4ref.quantize(x, recipe="4over6")
-    assert caught.value.gap == "recipe"
     q = fp4ref.quantize(x)
     assert q.scales.tolist() == [[0x38]]
     assert q.codes[0, :2].tolist() == [7, 6]
     assert q.dequantize()[0, :2].tolist() == [6, 4]
+    with pytest.raises(InputError) as caught:
+        fp4ref.quantize(x, recipe="4over6")  # a name without the choices
+    assert caught.value.gap == "recipe"
 
 
 def test_b77_what_another_recipe_stored_is_read_right() -> None:

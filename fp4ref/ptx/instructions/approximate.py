@@ -1,10 +1,8 @@
 """approximate: instructions whose bits are a table of the hardware.
 
-All three were measured on an H200 (sm_90) and are right for all 2^32 inputs there; that
-Blackwell has the same tables is an assumption.
+Both were measured on an H200 (sm_90) and are right for all 2^32 inputs there; that
+Blackwell has the same tables is an assumption. The third is `numerics.reciprocal`.
 
-- ``rcp.approx.ftz.f32`` is the correctly rounded reciprocal plus -1, 0 or 1 unit in the
-  last place, and the offset depends only on the significand.
 - ``ex2.approx.ftz.f32`` turns x into fixed point with 23 fraction bits, dropping the
   rest; a negative x that is no integer gets the ones' complement of its fraction. The
   significand of the result depends on the fraction alone.
@@ -14,7 +12,6 @@ Blackwell has the same tables is an assumption.
 
 from __future__ import annotations
 
-import gzip
 import lzma
 from functools import cache
 from importlib import resources
@@ -24,35 +21,6 @@ from numpy.typing import NDArray
 
 F32 = NDArray[np.float32]
 I64 = NDArray[np.int64]
-
-
-@cache
-def _rcp_offsets() -> NDArray[np.int8]:
-    packed = (
-        resources.files("fp4ref.data") / "rcp_approx_sm90_delta.bin.gz"
-    ).read_bytes()
-    return np.frombuffer(gzip.decompress(packed), np.int8)
-
-
-def rcp_approx_ftz(x: F32) -> F32:
-    """Return ``rcp.approx.ftz.f32`` of every element.
-
-    Subnormal inputs count as zero and give Inf; results below 2^-126 are zero; NaN is
-    0x7fffffff.
-    """
-    bits = x.view(np.uint32)
-    sign = bits & np.uint32(0x80000000)
-    exponent = bits >> np.uint32(23) & np.uint32(0xFF)
-    with np.errstate(all="ignore"):
-        exact = (np.float32(1) / x).view(np.uint32)
-    offset = _rcp_offsets()[bits & np.uint32(0x7FFFFF)].astype(np.int64)
-    near = (exact.astype(np.int64) + offset).astype(np.uint32)
-    small = (near >> np.uint32(23) & np.uint32(0xFF)) == 0
-    result = np.where(small, sign, near)
-    result = np.where(exponent == 0, sign | np.uint32(0x7F800000), result)
-    result = np.where(exponent == 255, sign, result)
-    result = np.where(np.isnan(x), np.uint32(0x7FFFFFFF), result)
-    return result.astype(np.uint32).view(np.float32)
 
 
 TABLES = "ex2_tanh_approx_sm90.npz"

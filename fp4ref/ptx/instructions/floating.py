@@ -16,11 +16,8 @@ import numpy as np
 
 from fp4ref.numerics import fma_f32
 from fp4ref.numerics.arithmetic import add_round_to_odd
-from fp4ref.ptx.instructions.approximate import (
-    ex2_approx_ftz,
-    rcp_approx_ftz,
-    tanh_approx,
-)
+from fp4ref.numerics.reciprocal import rcp_approx_ftz
+from fp4ref.ptx.instructions.approximate import ex2_approx_ftz, tanh_approx
 from fp4ref.ptx.instructions.elementwise import elementwise
 from fp4ref.ptx.run.registry import Action, Form, Unknown, instruction
 from fp4ref.ptx.run.state import Lanes, LaunchContext

@@ -1,0 +1,74 @@
+"""four_over_six: each block maps its largest value to 6, or to 4 if that errs less.
+
+The steps of E2M1 between 4 and 6 are the widest; a block scaled by 3/2 more does
+without them. Both candidates are TransformerEngine's, but for ``amax / 6``, which is a
+true division here. The error of a candidate is a sum in float32, in the order of the
+elements, of distances (mae) or their squares (mse) between its decoded values,
+``code * scale * largest / (6 * range)``, and the input. A tie takes 6. With a range of
+256 no scale of a block that maps to 4 is cut at 448. A name has all of this.
+"""
+
+from __future__ import annotations
+
+from typing import Final, Literal
+
+import numpy as np
+
+from fp4ref.numerics.formats import F32, U8, decode_e2m1
+from fp4ref.tensors.recipes.recipe import (
+    FLT_MAX,
+    Blocks,
+    Recipe,
+    Rule,
+    saturated_e4m3,
+)
+
+_SIX: Final = np.float32(6)
+_EXPANDED: Final = np.float32(1.5)
+
+
+def _candidate(b: Blocks, wanted: F32) -> tuple[U8, U8]:
+    scales = saturated_e4m3(wanted)
+    divisor = b.scale_format.decode(scales) * b.decode
+    return b.times(np.minimum(np.float32(1) / divisor, FLT_MAX)), scales
+
+
+def _error(b: Blocks, codes: U8, scales: U8, measure: str) -> F32:
+    """Sum the error of each block, first element first."""
+    denominator = np.float32(6 * b.range)
+    largest = denominator * b.decode if b.one_level else denominator / b.encode
+    total = np.zeros(b.amax.shape, np.float32)
+    scale = b.scale_format.decode(scales)
+    for i in range(b.values.shape[-1]):
+        decoded = decode_e2m1(codes[..., i]) * scale * largest / denominator
+        distance = decoded - b.values[..., i]
+        total += distance * distance if measure == "mse" else np.abs(distance)
+    return total
+
+
+def _rule(measure: Literal["mae", "mse"]) -> Rule:
+    def quantise(b: Blocks) -> tuple[U8, U8]:
+        base = b.amax / _SIX * b.encode
+        four, six = _candidate(b, base * _EXPANDED), _candidate(b, base)
+        better = _error(b, *four, measure) < _error(b, *six, measure)
+        codes = np.where(better[..., np.newaxis], four[0], six[0])
+        return codes, np.where(better, four[1], six[1])
+
+    return quantise
+
+
+RECIPES = tuple(
+    Recipe(
+        name=f"four_over_six_{measure}_{largest}_tie_six",
+        summary=f"amax to 6, or to 4 if the {measure} is less; G = {largest} * 6 / "
+        "largest; a tie takes 6",
+        source="TransformerEngine common/cast/nvfp4/quantize_4over6_nvfp4.cuh and "
+        "pytorch/custom_recipes/reference_nvfp4.py",
+        version="1498424b (2026-09)",
+        beside="no; its reference formula, written again with scalars",
+        rule=_rule(measure),
+        range=float(largest),
+    )
+    for measure in ("mae", "mse")
+    for largest in (448, 256)
+)

@@ -1,0 +1,117 @@
+"""recipe: what one library does to blocks of numbers, as data and one function.
+
+A recipe is a formula for the scale of a block and for the factor that its elements are
+multiplied by (or the number they are divided by), in float32 and in the library's own
+order: the last bit of either decides ties. The rest, such as the largest magnitude of a
+block or the global scale of a tensor, is the same for all and is in `quantize`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, Literal, NamedTuple
+
+import numpy as np
+
+from fp4ref.numerics.element import Element
+from fp4ref.numerics.elements import ScaleFormat
+from fp4ref.numerics.formats import F32, U8
+
+FLT_MAX: Final = np.finfo(np.float32).max
+SIXTH: Final = np.float32(1) / np.float32(6)
+"""0x3E2AAAAB, which is also ``rcp.approx.ftz(6)``."""
+
+
+class Blocks(NamedTuple):
+    """What a recipe is given; all in float32.
+
+    Attributes
+    ----------
+    values : (..., blocks, vec)
+    amax : (..., blocks)
+        The largest magnitude of each block. A NaN counts or does not: the policy.
+    encode, decode
+        The global scale G and its inverse as the library has the two: one is given or
+        follows from the largest value, and the other is the rounded inverse of that.
+        Numbers, or arrays that broadcast against `amax`. Both are 1 for one level of
+        scales, which `one_level` says.
+    range
+        Largest scale that the global scale aims at: 448 or 256.
+    dtype
+        Type of the input before it became float32, which is exact.
+    element, scale_format
+        Of the codes and of the scales.
+    round
+        float32 to codes of `element`: to nearest even, or stochastic.
+    """
+
+    values: F32
+    amax: F32
+    encode: F32
+    decode: F32
+    one_level: bool
+    range: float
+    dtype: str
+    element: Element
+    scale_format: ScaleFormat
+    round: Callable[[F32], U8]
+
+    def times(self, factor: F32) -> U8:
+        """Multiply the elements of each block by its factor, and round."""
+        return self.round(self.values * factor[..., np.newaxis])
+
+    def over(self, divisor: F32) -> F32:
+        """Divide the elements of each block by its number."""
+        return self.values / divisor[..., np.newaxis]
+
+
+Rule = Callable[[Blocks], tuple[U8, U8]]
+"""Codes (..., blocks, vec) and scales (..., blocks) of blocks."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe:
+    """A named recipe.
+
+    Parameters
+    ----------
+    summary
+        The formula in one line.
+    source, version
+        The file that it follows, and its commit or date.
+    beside
+        What outside code ran beside it in the tests; the original itself or less.
+    nan
+        What the library does with a NaN: it makes the scale of its block NaN, or the
+        maximum drops it and the element becomes 6.
+    global_scale
+        What the library stores: G, its inverse, or no such number.
+    formats
+        Block formats, default first.
+    dtypes
+        Types of the input that the library takes.
+    """
+
+    name: str
+    summary: str
+    source: str
+    version: str
+    beside: str
+    rule: Rule
+    nan: Literal["propagate", "drop"] = "propagate"
+    global_scale: Literal["encode", "decode", "none"] = "encode"
+    range: float = 448.0
+    formats: tuple[str, ...] = ("nvfp4",)
+    scale_formats: tuple[ScaleFormat, ...] = (ScaleFormat.UE4M3,)
+    dtypes: tuple[str, ...] = ("float32", "float16", "bfloat16")
+
+
+def saturated_e4m3(x: F32) -> U8:
+    """Clamp to 448 and round to UE4M3: PyTorch's cast after a clamp. NaN stays."""
+    return ScaleFormat.UE4M3.encode(np.minimum(x, np.float32(448)))
+
+
+def without_sign_of_zero(codes: U8, scaled: F32) -> U8:
+    """Take the sign from ``scaled < 0``: -0 becomes code 0, a small negative 8."""
+    return np.where(scaled < 0, codes | np.uint8(8), codes & np.uint8(7))

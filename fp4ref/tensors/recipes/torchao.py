@@ -1,0 +1,39 @@
+"""torchao: true divisions for the scale, a reciprocal for the elements.
+
+The smallest scale is 2^-6, the smallest normal number of E4M3, so a block of zeros has
+the scale 0x08. Versions before 2026-08 divided the elements.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fp4ref.numerics.formats import U8
+from fp4ref.tensors.recipes.recipe import Blocks, Recipe, saturated_e4m3
+
+_LEAST = np.float32(2.0**-6)
+_SIX = np.float32(6)
+
+
+def quantise(b: Blocks) -> tuple[U8, U8]:
+    """Clamp ``amax / 6 / g`` to 2^-6 .. 448; multiply by ``(1 / g) / scale``."""
+    wanted = b.amax / _SIX
+    if not b.one_level:
+        wanted = wanted / b.decode
+    scales = saturated_e4m3(np.maximum(wanted, _LEAST))
+    scale = b.scale_format.decode(scales)
+    return b.times((np.float32(1) / b.decode) / scale), scales
+
+
+RECIPES = (
+    Recipe(
+        name="torchao",
+        summary="scale = clamp(amax / 6 / g, 2^-6, 448); code = x * ((1/g) / scale)",
+        source="torchao prototype/mx_formats/nvfp4_tensor.py",
+        version="36027d82d (2026-08), wheel 0.18.0",
+        beside="torchao's own nvfp4_quantize where it is installed",
+        rule=quantise,
+        global_scale="decode",
+        dtypes=("float32", "bfloat16"),
+    ),
+)
