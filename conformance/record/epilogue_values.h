@@ -76,6 +76,58 @@ void show_storage() {
   show("store_unacquired", StoreStages<typename E::StorePipeline>::unacquired);
 }
 
+// Problems that a launch asks for: M, N, and L.
+struct Problem { int m, n, l; };
+constexpr Problem kProblems[] = {{128, 128, 1}, {100, 36, 2}, {36, 100, 1}, {8, 8, 1}, {64, 20, 1}, {20, 64, 1}, {96, 33, 1}, {256, 384, 3}};
+
+template <class E>
+constexpr auto cta_tile() {
+  if constexpr (requires { typename E::CtaTileShape; }) return typename E::CtaTileShape{};
+  else return typename E::CtaTileMNK{};
+}
+
+template <class Arguments>
+void set_beta(Arguments& thread, float beta) {
+  if constexpr (requires { thread.beta = beta; }) thread.beta = beta;
+}
+
+// Arrays of pointers: their problems are known on the GPU alone.
+template <class E>
+constexpr bool kArrays = requires { typename E::InternalStrideD; };
+
+// What the host asks of an epilogue before a launch: 1 for each problem that it can implement, with
+// beta 0; and its workspace.
+template <class E>
+void show_launch() {
+  typename E::Arguments arguments{};
+  set_beta(arguments.thread, 0);
+  std::string can;
+  for (auto [m, n, l] : kProblems) can += E::can_implement(make_shape(m, n, 64, l), arguments) ? '1' : '0';
+  show("can_implement", can);
+  show("workspace_nbytes", E::get_workspace_size(make_shape(256, 384, 64, 3), arguments));
+}
+
+// What the load warp asks: stages that a tile takes, and with beta 0 and 1 whether there is work for it
+// and whether C is part of it.
+template <class E>
+void show_load() {
+  show("load_increment", E::get_load_pipe_increment(cta_tile<E>()));
+  show("store_increment", E::get_store_pipe_increment(cta_tile<E>()));
+  using Callbacks = typename E::FusionCallbacks;
+  typename E::Arguments arguments{};
+  std::string loads, loads_c;
+  for (float beta : {0.0f, 1.0f}) {
+    set_beta(arguments.thread, beta);
+    typename Callbacks::Params params = Callbacks::to_underlying_arguments(make_shape(128, 128, 64, 1), arguments.thread, nullptr);
+    typename Callbacks::SharedStorage storage{};
+    Callbacks callbacks(params, storage);
+    loads += callbacks.is_producer_load_needed() ? '1' : '0';
+    loads_c += callbacks.is_C_load_needed() ? '1' : '0';
+  }
+  show("is_producer_load_needed", loads);
+  show("is_C_load_needed", loads_c);
+}
+
 // An epilogue, by the names that CUTLASS has of it.
 template <class E>
 void show(const char* key) {
@@ -96,6 +148,8 @@ void show(const char* key) {
     show("copy_r2s", type_name<typename E::CopyOpR2S>());
     show("copy_r2r", type_name<typename E::CopyOpR2R>());
     show_storage<E>();
+    if constexpr (!kArrays<E>) show_load<E>();
   }
+  if constexpr (!kArrays<E>) show_launch<E>();
   std::printf("},\n");
 }

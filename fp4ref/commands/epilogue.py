@@ -11,7 +11,12 @@ from rich.table import Table
 from fp4ref.commands.options import Json
 from fp4ref.commands.printing import print_json
 from fp4ref.errors import InputError
-from fp4ref.gemm.epilogue_builder import Epilogue, EpilogueRequest, build_epilogue
+from fp4ref.gemm.epilogue_builder import (
+    Epilogue,
+    EpilogueLaunch,
+    EpilogueRequest,
+    build_epilogue,
+)
 from fp4ref.layout.int_tuple import notation
 
 
@@ -43,6 +48,10 @@ Aux = Annotated[str | None, _option("Element of the auxiliary matrix; b1 is bits
 Callbacks = Annotated[
     str | None, _option("BYTES,ALIGNMENT of callbacks built already, for an operation.")
 ]
+Problem = Annotated[
+    str | None, _option("M,N,L of D: whether it can be implemented, and what it needs.")
+]
+Beta = Annotated[float, typer.Option(help="What C is multiplied by, with --problem.")]
 Bias = Annotated[str | None, _option("Element of the bias.")]
 
 
@@ -68,6 +77,8 @@ def epilogue_command(
     bias: Bias = None,
     callbacks: Callbacks = None,
     sf_layout: Layout = "row",
+    problem: Problem = None,
+    beta: Beta = 0.0,
     as_json: Json = False,
 ) -> None:
     """Deduce a collective epilogue as CUTLASS's builder does, and say why."""
@@ -95,10 +106,45 @@ def epilogue_command(
         sf_layout=sf_layout,
     )
     epilogue = build_epilogue(asked)
+    extents = _numbers("problem", problem, 3)
+    launch = EpilogueLaunch(epilogue, *extents, beta=beta) if extents else None
     if as_json:
-        print_json({"values": _json(epilogue)})
-    else:
-        _print(Console(), epilogue)
+        print_json(
+            {"values": _json(epilogue)} | ({"launch": _facts(launch)} if launch else {})
+        )
+        return
+    _print(Console(), epilogue)
+    if launch:
+        print("\n" + "\n".join(_sentences(launch)))
+
+
+def _facts(launch: EpilogueLaunch) -> dict[str, object]:
+    return {
+        "can_implement": not launch.reasons,
+        "reasons": launch.reasons,
+        "workspace_nbytes": launch.workspace_nbytes,
+        "is_C_load_needed": launch.is_c_load_needed,
+        "is_producer_load_needed": launch.is_producer_load_needed,
+    }
+
+
+def _sentences(launch: EpilogueLaunch) -> list[str]:
+    """Say what the host and the load warp find, with CUTLASS's names for it."""
+    size = f"{launch.m} x {launch.n} x {launch.batches}"
+    said = [f"{size} can be implemented (can_implement)."]
+    if launch.reasons:
+        said = [f"{size} cannot be implemented (can_implement):"]
+        said += [f"  {reason}." for reason in launch.reasons]
+    said.append(f"Workspace: {launch.workspace_nbytes:,} bytes (get_workspace_size).")
+    if launch.is_producer_load_needed is None:
+        return [*said, "What is loaded is for the ready callbacks to say."]
+    work = "has" if launch.is_producer_load_needed else "has no"
+    is_loaded = "is" if launch.is_c_load_needed else "is not"
+    return [
+        *said,
+        f"With beta = {launch.beta:g} C {is_loaded} loaded (is_C_load_needed), and the "
+        f"load warp {work} work (is_producer_load_needed).",
+    ]
 
 
 def _numbers(name: str, text: str | None, count: int) -> Any:

@@ -8,7 +8,14 @@ runs: the epilogue of this package's kernel is planned in `fp4ref.gemm.plan`.
 from __future__ import annotations
 
 from fp4ref.gemm.epilogue_builder.build import Epilogue, build_epilogue
+from fp4ref.gemm.epilogue_builder.launch import EpilogueLaunch
 from fp4ref.gemm.epilogue_builder.refusal import BuilderRefusal
 from fp4ref.gemm.epilogue_builder.request import EpilogueRequest
 
-__all__ = ["BuilderRefusal", "Epilogue", "EpilogueRequest", "build_epilogue"]
+__all__ = [
+    "BuilderRefusal",
+    "Epilogue",
+    "EpilogueLaunch",
+    "EpilogueRequest",
+    "build_epilogue",
+]
