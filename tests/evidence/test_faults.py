@@ -35,16 +35,19 @@ needs_nvrtc = pytest.mark.skipif(
 )
 
 
-def params() -> list[Any]:
-    """Every mistake in every form."""
+def params(compiled: bool) -> list[Any]:
+    """Every mistake in every form: those of the compiled kernel, or all others."""
     found = []
     for each in GALLERY.values():
         for form in each.forms:
-            marks = [needs_nvrtc] if each.subject == GEMM and form == "ptx" else []
-            found.append(
-                pytest.param(each, form, id=f"{each.name}-{form}", marks=marks)
-            )
+            if compiled == (each.subject == GEMM and form == "ptx"):
+                marks = [needs_nvrtc] if compiled else []
+                name = f"{each.name}-{form}"
+                found.append(pytest.param(each, form, id=name, marks=marks))
     return found
+
+
+EVERY = params(compiled=False) + params(compiled=True)
 
 
 def twins() -> list[Any]:
@@ -128,9 +131,15 @@ def test_an_unknown_name_has_a_nearest_one() -> None:
 # -- the runs ----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("each", "form"), params())
+@pytest.mark.parametrize(("each", "form"), params(compiled=False))
 def test_caught_under_eager(each: Fault, form: Any) -> None:
     """By the rule or the event that the row names, at the statement that it names."""
+    assert disagreement(each, form, run_fault(each, form)) == ""
+
+
+@pytest.mark.rotating(95)
+@pytest.mark.parametrize(("each", "form"), params(compiled=True))
+def test_caught_in_the_compiled_kernel(each: Fault, form: Any) -> None:
     assert disagreement(each, form, run_fault(each, form)) == ""
 
 
@@ -178,7 +187,7 @@ def check(each: Fault, form: Any, schedule: str | int) -> Catch:
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize(("each", "form"), params())
+@pytest.mark.parametrize(("each", "form"), EVERY)
 def test_caught_under_every_schedule(each: Fault, form: Any) -> None:
     for schedule in ("eager", *SCHEDULES):
         check(each, form, schedule)

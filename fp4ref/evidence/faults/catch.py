@@ -15,12 +15,14 @@ from fp4ref.errors import HardwareFault
 from fp4ref.evidence.comparison import compare
 from fp4ref.evidence.difference import Difference
 from fp4ref.evidence.faults.change import changed_emulator, changed_kernel
+from fp4ref.evidence.faults.formulas import arguments, formula
 from fp4ref.evidence.faults.gallery import GEMM, Fault, FormName
 from fp4ref.evidence.faults.operands import operands
 from fp4ref.evidence.faults.place import EXIT, places
 from fp4ref.evidence.faults.small_program import FOLDER, run_program
 from fp4ref.execution.runs import Run, run
 from fp4ref.gemm.config import GemmConfig
+from fp4ref.gemm.fusion.node import Node
 from fp4ref.hardware.order.race import Race
 from fp4ref.trace import Trace
 
@@ -164,7 +166,7 @@ def _run_gemm(
     each: Fault, backend: FormName, schedule: str | int, *, wrong: bool
 ) -> Run:
     """Run the GEMM of a row."""
-    config = GemmConfig.nvfp4(**each.config)
+    config = _config(each)
     changed: AbstractContextManager[None] = nullcontext()
     if wrong:
         change = each.form(backend).change
@@ -178,8 +180,8 @@ def _run_gemm(
     if config.epilogue.bias:
         bias = np.linspace(1, 2, each.shape[1], dtype=np.float32)
     m, n, _ = each.shape
-    c = None
-    if config.epilogue.c_format and config.epilogue.beta:
+    c, tree = None, config.epilogue.fusion
+    if config.epilogue.c_format and (config.epilogue.beta or tree):
         c = np.linspace(-2, 2, m * n, dtype=np.float32).reshape(m, n)
     with changed:
         return run(
@@ -187,11 +189,20 @@ def _run_gemm(
             b,
             c,
             bias=bias,
+            arguments=arguments(tree, (1, m, n)) if isinstance(tree, Node) else None,
             config=config,
             backend=backend,
             schedule=schedule,
             sms=each.sms,
         )
+
+
+def _config(each: Fault) -> GemmConfig:
+    """Return the configuration of a row, which names its tree."""
+    asked = dict(each.config)
+    if "fusion" in asked:
+        asked["fusion"] = formula(asked["fusion"], asked.get("c_format"))
+    return GemmConfig.nvfp4(**asked)
 
 
 def _clean(each: Fault, backend: FormName) -> Run:
