@@ -25,6 +25,7 @@ from fp4ref.hardware.instr_descriptor import InstrDescriptor, UnscaledInstrDescr
 from fp4ref.hardware.machine import Machine
 from fp4ref.hardware.schedule import make_schedule
 from fp4ref.hardware.smem import SmemDescriptor
+from fp4ref.layout import LaidOutScales
 from fp4ref.numerics import quantize_blocks
 from fp4ref.ptx import Program, parse
 from fp4ref.ptx.run.loader import load
@@ -125,6 +126,8 @@ NO_GAP = {
     "sm": "an SM of the trace",
     "convention": "these two are all there are",
     "nonfinite": "this product's own",
+    "per": "this product's own",
+    "'nvfp4'": "the one format with a global scale",
     "quantize.py format": "what the recipe's own library has",
     "chosen": "what the recipe's own library has",
     "wanted": "all that the formats have",
@@ -222,7 +225,10 @@ TRIES: dict[str, list[Callable[[], Any]]] = {
             vec_size=64,
         ),
     ],
-    "packing": [lambda: block("split")],
+    "packing": [lambda: block("interleaved")],
+    "scale-layout": [
+        lambda: LaidOutScales.of(np.zeros((8, 4), np.uint8), "32x4x4"),  # type: ignore
+    ],
     "epilogue-builder": [
         lambda: EpilogueRequest(arch="sm120", tile=(128, 128, 64)),
         lambda: EpilogueRequest(arch="sm90", tile=(64, 64, 64), c="complex<f32>"),
@@ -320,8 +326,8 @@ def test_the_command_line_prints_the_whole_list() -> None:
 
 
 def test_the_third_packing_is_named_where_the_orders_are() -> None:
-    with pytest.raises(InputError, match=r"'split' \(GGML: nibbles half a"):
-        block("split")
+    with pytest.raises(InputError, match="'split' is GGML's: nibbles half a"):
+        block("interleaved")
 
 
 def test_input_that_is_wrong_everywhere_names_no_row() -> None:

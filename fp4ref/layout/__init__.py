@@ -2,7 +2,7 @@
 
 `int_tuple`, `algebra` and `tiling` are the CuTe layout algebra, `swizzle` the XOR
 pattern of shared-memory tiles, `scale_factors` and `tmem_scales` the 128x4 atom of
-block scales in memory and in tensor memory.
+block scales in memory and in tensor memory, `scale_layouts` the orders by name.
 """
 
 from fp4ref.layout.algebra import (
@@ -26,6 +26,12 @@ from fp4ref.layout.scale_factors import (
     swizzle_scales,
     unswizzle_scales,
 )
+from fp4ref.layout.scale_layouts import (
+    LaidOutScales,
+    RaggedScales,
+    layout_nbytes,
+    scale_offsets,
+)
 from fp4ref.layout.swizzle import Swizzle, SwizzleMode, swizzled_offsets
 from fp4ref.layout.tiling import (
     flat_divide,
@@ -43,7 +49,9 @@ from fp4ref.layout.tmem_scales import (
 )
 
 __all__ = [
+    "LaidOutScales",
     "Layout",
+    "RaggedScales",
     "Swizzle",
     "SwizzleMode",
     "SwizzledScales",
@@ -55,6 +63,7 @@ __all__ = [
     "element_scale_layout",
     "flat_divide",
     "idx2crd",
+    "layout_nbytes",
     "left_inverse",
     "local_tile",
     "logical_divide",
@@ -63,6 +72,7 @@ __all__ = [
     "right_inverse",
     "scale_atom",
     "scale_layout",
+    "scale_offsets",
     "sf_nbytes",
     "sf_offset",
     "sfb_column_shift",

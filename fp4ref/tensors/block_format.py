@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fp4ref.arguments import require_array, require_choice, require_number
 from fp4ref.errors import InputError, LayoutError
-from fp4ref.layout import SwizzledScales, padded_shape, sf_nbytes
+from fp4ref.layout import LaidOutScales, SwizzledScales, padded_shape, sf_nbytes
 from fp4ref.numerics.elements import BLOCKS, ScaleFormat
 from fp4ref.numerics.formats import require_codes
 
@@ -51,11 +51,13 @@ def choose_scale_format(
 
 
 def read_scales(
-    scales: ArrayLike | SwizzledScales,
+    scales: ArrayLike | SwizzledScales | LaidOutScales,
 ) -> tuple[NDArray[np.uint8], ScaleFormat | None]:
     """Return the scale codes, and their format where the array's type says it."""
     if isinstance(scales, SwizzledScales):
         return scales.unswizzle(), None
+    if isinstance(scales, LaidOutScales):
+        return scales.matrix(), None
     array = require_array(scales, "scales")
     name = array.dtype.name
     declared = next((f for f in ScaleFormat if f.element.dtype == name), None)

@@ -27,7 +27,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fp4ref.arguments import require_choice, require_instance
 from fp4ref.errors import InputError, LayoutError
-from fp4ref.layout import SwizzledScales, swizzle_scales
+from fp4ref.layout import LaidOutScales, SwizzledScales, swizzle_scales
 from fp4ref.numerics.elements import BLOCKS, ScaleFormat, element
 from fp4ref.numerics.formats import require_codes
 from fp4ref.numerics.packing import pack_codes, unpack_codes
@@ -57,8 +57,8 @@ class BlockScaled:
         One code per byte, in its low bits. `from_packed` takes them without gaps.
     scales : uint8 (..., M, K / vec)
         Row-major codes of `scale_format`; bit 7 of UE4M3 is ignored, as in the MMA. Or
-        `SwizzledScales`, or the ml_dtypes types float8_e4m3fn and float8_e8m0fnu, which
-        say themselves what they are.
+        `SwizzledScales` or `LaidOutScales`, or the ml_dtypes types float8_e4m3fn and
+        float8_e8m0fnu, which say themselves what they are.
     format
         ``"nvfp4"``, ``"mxfp4"``, ``"mxfp8_e4m3"``, ... None is refused: bytes do not
         say what they are.
@@ -91,7 +91,7 @@ class BlockScaled:
     def __init__(
         self,
         codes: ArrayLike,
-        scales: ArrayLike | SwizzledScales,
+        scales: ArrayLike | SwizzledScales | LaidOutScales,
         format: str | None = "nvfp4",
         scale_format: ScaleFormat | str | None = None,
         global_scale: float | None = None,
@@ -118,13 +118,13 @@ class BlockScaled:
     def from_packed(
         cls,
         packed: ArrayLike,
-        scales: ArrayLike | SwizzledScales,
+        scales: ArrayLike | SwizzledScales | LaidOutScales,
         *,
         format: str | None,
         scale_format: ScaleFormat | str | None = None,
         global_scale: float | None = None,
         global_scale_convention: Literal["encode", "decode"] | None = None,
-        nibble_order: Literal["low_first", "high_first"] = "low_first",
+        nibble_order: Literal["low_first", "high_first", "split"] = "low_first",
     ) -> BlockScaled:
         """Take a matrix as checkpoints and other libraries store it.
 
@@ -138,7 +138,9 @@ class BlockScaled:
         nibble_order
             Which half of a byte holds the element of even k. ``"low_first"`` is that
             of PTX and of nearly every library. The scales are the same either way, so
-            only the values show a wrong choice.
+            only the values show a wrong choice. ``"split"`` is GGML's: byte j of a
+            block holds element j, and element j + 16 (MXFP4) or j + 8 (NVFP4) in its
+            high half.
 
         Raises
         ------
@@ -162,13 +164,14 @@ class BlockScaled:
         require_choice(
             nibble_order,
             "nibble_order",
-            ("low_first", "high_first"),
-            "The third order in use, 'split' (GGML: nibbles half a block apart), is "
-            "not read here; unpack it to codes first",
+            ("low_first", "high_first", "split"),
+            "'split' is GGML's: nibbles half a block apart",
             gap="packing",
         )
         if nibble_order == "high_first" and bits == 4:
             data = (data << np.uint8(4)) | (data >> np.uint8(4))
+        if nibble_order == "split" and bits == 4:
+            data = _joined(data, block.vec_size)
         matrix = cls(unpack_codes(data, bits), scales, format, scale_format)
         if global_scale is None:
             return matrix
@@ -259,6 +262,13 @@ def require_block_scaled(value: object, name: str) -> BlockScaled:
     """
     remedy = "Make one with fp4ref.quantize"
     return require_instance(value, name, BlockScaled, remedy)
+
+
+def _joined(data: NDArray[np.uint8], vec_size: int) -> NDArray[np.uint8]:
+    """Bring nibbles that lie half a block apart side by side."""
+    blocks = data.reshape(*data.shape[:-1], -1, vec_size // 2)
+    codes = np.concatenate([blocks & np.uint8(0xF), blocks >> np.uint8(4)], axis=-1)
+    return pack_codes(codes.reshape(*data.shape[:-1], -1), 4)
 
 
 def _encode_scale(

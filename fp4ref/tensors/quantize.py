@@ -13,7 +13,7 @@ from fp4ref.errors import InputError
 from fp4ref.numerics.elements import BLOCKS, ScaleFormat, element
 from fp4ref.numerics.formats import F32, U8, require_codes
 from fp4ref.numerics.hadamard import hadamard
-from fp4ref.numerics.quantize import amax_global_scale, quantize_blocks
+from fp4ref.numerics.quantize import quantize_blocks
 from fp4ref.numerics.stochastic import encode_e2m1_stochastic
 from fp4ref.tensors.block_format import (
     choose_scale_format,
@@ -21,15 +21,20 @@ from fp4ref.tensors.block_format import (
     require_format,
 )
 from fp4ref.tensors.block_scaled import BlockScaled
+from fp4ref.tensors.global_scales import automatic
 from fp4ref.tensors.losses import (
-    MOST_AUTO_SCALE,
     warn_of_losses,
     warn_of_nonfinite,
     warn_of_outcome,
     warn_of_shrinking,
 )
 from fp4ref.tensors.recipes import RECIPES
-from fp4ref.tensors.recipes.recipe import FLT_MAX, Blocks, Recipe
+from fp4ref.tensors.recipes.recipe import (
+    Blocks,
+    Recipe,
+    largest_magnitudes,
+    run_rule,
+)
 
 Nonfinite = Literal["propagate", "drop", "raise"]
 
@@ -137,26 +142,6 @@ def quantize(
     return BlockScaled(codes, scales, format, scales_in, encode)
 
 
-def run_rule(recipe: Recipe, blocks: Blocks) -> tuple[U8, U8]:
-    """Apply a recipe's formula; Inf and NaN on the way are part of it."""
-    with np.errstate(all="ignore"):
-        codes, scales = recipe.rule(blocks)
-    return codes.astype(np.uint8, copy=False), scales
-
-
-def largest_magnitudes(values: F32, vec_size: int, drop: bool) -> F32:
-    """Return the largest magnitude of each block (..., blocks).
-
-    Parameters
-    ----------
-    drop
-        Whether NaNs are left out, as ``max.f32`` does; a block of NaNs stays NaN.
-    """
-    runs = np.abs(values).reshape(*values.shape[:-1], -1, vec_size)
-    largest: F32 = (np.fmax if drop else np.maximum).reduce(runs, axis=-1)
-    return largest
-
-
 def _blocks(
     values: F32,
     recipe: Recipe,
@@ -255,32 +240,10 @@ def _settle_global_scale(
 
 
 def automatic_global_scale(values: F32, recipe: Recipe) -> tuple[float, float]:
-    """Return G and its inverse as a recipe's library makes them of a tensor.
-
-    G is ``range * 6 / amax``, or its inverse is ``amax / (range * 6)``: which of the
-    two is rounded first is the recipe's. 1 for a tensor of zeros and for one with Inf,
-    where some originals divide 0 by 0.
-
-    Raises
-    ------
-    InputError
-        The tensor is so small that the inverse of what the library stores is no
-        float32.
-    """
-    if recipe.name == "cutlass":
-        encode = min(float(amax_global_scale(values)), MOST_AUTO_SCALE)
-        return encode, float(np.float32(1) / np.float32(encode))
+    """Return G and its inverse for the whole tensor; see `global_scales.automatic`."""
     amax = np.fmax.reduce(np.abs(values), axis=None, initial=np.float32(0))
-    if amax == 0 or np.isinf(amax):
-        return 1.0, 1.0
-    most = np.float32(recipe.range * 6)
-    with np.errstate(all="ignore"):
-        if recipe.global_scale == "encode":
-            encode32 = np.minimum(most / amax, FLT_MAX)
-            return float(encode32), float(np.float32(1) / encode32)
-        decode32 = amax / most
-        inverse = np.float32(1) / decode32
-    return positive_float32(inverse, "1 / global_scale"), float(decode32)
+    encode, decode = automatic(np.asarray(amax), recipe)
+    return float(encode), float(decode)
 
 
 def _refuse_nonfinite(values: F32) -> None:

@@ -115,3 +115,23 @@ def saturated_e4m3(x: F32) -> U8:
 def without_sign_of_zero(codes: U8, scaled: F32) -> U8:
     """Take the sign from ``scaled < 0``: -0 becomes code 0, a small negative 8."""
     return np.where(scaled < 0, codes | np.uint8(8), codes & np.uint8(7))
+
+
+def run_rule(recipe: Recipe, blocks: Blocks) -> tuple[U8, U8]:
+    """Apply a recipe's formula; Inf and NaN on the way are part of it."""
+    with np.errstate(all="ignore"):
+        codes, scales = recipe.rule(blocks)
+    return codes.astype(np.uint8, copy=False), scales
+
+
+def largest_magnitudes(values: F32, vec_size: int, drop: bool) -> F32:
+    """Return the largest magnitude of each block (..., blocks).
+
+    Parameters
+    ----------
+    drop
+        Whether NaNs are left out, as ``max.f32`` does; a block of NaNs stays NaN.
+    """
+    runs = np.abs(values).reshape(*values.shape[:-1], -1, vec_size)
+    largest: F32 = (np.fmax if drop else np.maximum).reduce(runs, axis=-1)
+    return largest
