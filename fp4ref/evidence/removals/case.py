@@ -12,7 +12,6 @@ from functools import cache
 from types import MappingProxyType
 from typing import Any, Literal
 
-import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
@@ -20,6 +19,7 @@ from fp4ref.evidence.faults.operands import operands
 from fp4ref.execution.runs import Run, run
 from fp4ref.gemm.config import GemmConfig
 from fp4ref.hardware.machine_state import Ordering
+from fp4ref.numerics.elements import element
 
 Form = Literal["emulator", "ptx"]
 
@@ -50,7 +50,7 @@ class Case:
         epilogue = self.config.epilogue
         bias = np.linspace(1, 2, n, dtype=np.float32) if epilogue.bias else None
         return run(
-            *(a, b, _c(m, n) if epilogue.c_format else None),
+            *(a, b, _c(m, n, epilogue.c_format) if epilogue.c_format else None),
             bias=bias,
             config=self.config,
             backend=form,
@@ -65,10 +65,10 @@ class Case:
 
 
 @cache
-def _c(m: int, n: int) -> NDArray[Any]:
-    """C in bfloat16, no two rows alike."""
+def _c(m: int, n: int, name: str) -> NDArray[Any]:
+    """C in a format, no two rows alike."""
     values = np.random.default_rng(2).uniform(-4, 4, (m, n))
-    return values.astype(ml_dtypes.bfloat16)
+    return values.astype(element(name).dtype)
 
 
 @cache
@@ -87,6 +87,12 @@ _SPLIT = GemmConfig.nvfp4(splits=3, **_WIDE)
 _COPIES = GemmConfig.nvfp4(
     loader="cp_async", tmem_load="16x256b", d_format="bf16", **_FEW_STAGES
 )
+_REUSE: dict[str, Any] = {"c_format": "f32", "beta": 0.5, "reuse_smem_c": True}
+_MIXED = GemmConfig.nvfp4(d_format="bf16", **_REUSE, **_FEW_STAGES)
+_DELAYED = GemmConfig.nvfp4(
+    c_stages=3, d_stages=2, delay_tma_store=True, **_REUSE, **_FEW_STAGES
+)
+_LATE = GemmConfig.nvfp4(delay_tma_store=True, **_FEW_STAGES)
 CASES: Mapping[str, Case] = MappingProxyType(
     {
         case.name: case
@@ -98,6 +104,9 @@ CASES: Mapping[str, Case] = MappingProxyType(
             Case("pair", GemmConfig.nvfp4(**_PAIR, **_FEW_STAGES), (1280, 64, 1024), 2),
             Case("wide pair", GemmConfig.nvfp4(**_PAIR, **_WIDE), (768, 256, 768), 2),
             Case("splits", _SPLIT, (256, 256, 1536), 3),
+            Case("D in C's stages", _MIXED, (384, 64, 512)),
+            Case("D in C's stages, delayed", _DELAYED, (384, 64, 512)),
+            Case("delayed", _LATE, (256, 64, 256)),
             Case("cp.async", _COPIES, (256, 64, 784)),
             Case("cp.async, one k-tile", _COPIES, (128, 64, 80)),
         )
