@@ -13,6 +13,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
+from fp4ref.commands.checkpoints import list_weights
 from fp4ref.commands.options import Force, Json, Sms
 from fp4ref.commands.printing import print_json
 from fp4ref.commands.targets import MADE_BY_WALK, check_outputs, trace_path
@@ -24,6 +25,7 @@ from fp4ref.walk import (
     DEFAULT_SCHEDULE,
     Problem,
     Walk,
+    checkpoint_problem,
     load_problem,
     make_config,
     random_problem,
@@ -70,6 +72,18 @@ Size = Annotated[
     str | None,
     typer.Option(help="Random matrices instead, for example 512x256x1024."),
 ]
+CheckpointPath = Annotated[
+    Path | None,
+    typer.Option(
+        "--checkpoint",
+        help="A safetensors file, index of shards, or folder. Without --tensor, list "
+        "its weights.",
+    ),
+]
+Tensor = Annotated[str | None, typer.Option(help="The weight to take as w.")]
+Activations = Annotated[
+    Path | None, typer.Option(help="An .npy with x (M, K) for the checkpoint's weight.")
+]
 Seed = Annotated[int, typer.Option(help="Seed of the random matrices, 0 or more.")]
 
 
@@ -77,6 +91,9 @@ def walk_command(
     file: Input = None,
     size: Size = None,
     seed: Seed = 0,
+    checkpoint: CheckpointPath = None,
+    tensor: Tensor = None,
+    activations: Activations = None,
     output: Output = None,
     example: Example = None,
     tiles: Tiles = None,
@@ -91,13 +108,21 @@ def walk_command(
     as_json: Json = False,
 ) -> None:
     """Run a real matrix product through the kernel and check every bit."""
-    if file and size:
-        raise InputError("give a file or --size, not both")
+    if (file is not None) + bool(size) + (checkpoint is not None) > 1:
+        raise InputError("give one of a file, --size and --checkpoint, not both")
+    if checkpoint is None and (tensor or activations):
+        raise InputError("--tensor and --activations go with --checkpoint")
+    if checkpoint is not None and tensor is None:
+        list_weights(checkpoint, as_json)
+        return
     if example and output:
         raise InputError("give --output or --example, whose output is NVFP4, not both")
     path = trace_path(trace)
-    check_outputs([path, perfetto, svg, player], file, force)
-    problem = _problem(file, size, seed)
+    check_outputs([path, perfetto, svg, player], file or checkpoint, force)
+    if checkpoint is not None and tensor is not None:
+        problem = checkpoint_problem(checkpoint, tensor, activations)
+    else:
+        problem = _problem(file, size, seed)
     chosen = _tiles(tiles)
     with _progress(Console(stderr=True)) as report_progress:
         done = walk(

@@ -170,20 +170,25 @@ def _header(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Declared:
     if member.flag_bits & _ENCRYPTED:
         raise _Wrong(f"{name} is encrypted")
     with archive.open(member) as data:
-        try:
-            version = npy.read_magic(data)
-            if version == (1, 0):
-                shape, _, dtype = npy.read_array_header_1_0(data)
-            elif version == (2, 0):
-                shape, _, dtype = npy.read_array_header_2_0(data)
-            else:
-                raise _Wrong(f"{name} has fields, or an unknown format {version}")
-        except (_Wrong, MemoryError, zipfile.BadZipFile, zlib.error):
-            raise
-        except Exception as error:  # the header is a Python literal of any kind
-            why = f"{type(error).__name__}: {error}".splitlines()[0][:80]
-            raise _Wrong(f"{name} is no array of NumPy's ({why})") from None
-        there = member.file_size - data.tell()
+        return _declared(data, name, member.file_size)
+
+
+def _declared(data: IO[bytes], name: str, nbytes: int) -> Declared:
+    """Read the header of an array that is `nbytes` long with it."""
+    try:
+        version = npy.read_magic(data)
+        if version == (1, 0):
+            shape, _, dtype = npy.read_array_header_1_0(data)
+        elif version == (2, 0):
+            shape, _, dtype = npy.read_array_header_2_0(data)
+        else:
+            raise _Wrong(f"{name} has fields, or an unknown format {version}")
+    except (_Wrong, MemoryError, zipfile.BadZipFile, zlib.error):
+        raise
+    except Exception as error:  # the header is a Python literal of any kind
+        why = f"{type(error).__name__}: {error}".splitlines()[0][:80]
+        raise _Wrong(f"{name} is no array of NumPy's ({why})") from None
+    there = nbytes - data.tell()
     if not all(isinstance(n, int) and n >= 0 for n in shape):
         raise _Wrong(f"{name} claims the shape {shape}")
     declared = Declared(shape, dtype)
@@ -193,6 +198,30 @@ def _header(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Declared:
             f"bytes, and has {there:,}"
         )
     return declared
+
+
+def read_npy(path: str | Path) -> NDArray[Any]:
+    """Read the array of an .npy.
+
+    Raises
+    ------
+    UnreadableFile
+        The file is missing, is something else, is damaged or holds Python objects.
+    InputError
+        The array does not fit into memory.
+    """
+    with open_regular(path) as opened:
+        try:
+            size = os.fstat(opened.fileno()).st_size
+            declared = _declared(opened, "it", size)
+            if declared.dtype.hasobject:
+                raise _Wrong("it holds Python objects, which are never unpickled")
+            require_memory(2 * declared.nbytes, f"reading {path}", "Take less.")
+            opened.seek(0)
+            array: NDArray[Any] = npy.read_array(opened, allow_pickle=False)  # type: ignore[no-untyped-call, unused-ignore]
+            return array
+        except _Wrong as wrong:
+            raise UnreadableFile(f"{path} is no .npy file: {wrong}") from None
 
 
 def _data(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> NDArray[Any]:

@@ -4,6 +4,7 @@
 `report` and `picture` draw it.
 """
 
+from fp4ref.walk.checkpoint_input import checkpoint_problem
 from fp4ref.walk.inputs import NonFinite, Problem, load_problem, random_problem
 from fp4ref.walk.numbers import (
     DEFAULT_SCHEDULE,
@@ -20,6 +21,7 @@ __all__ = [
     "Problem",
     "Walk",
     "WalkReport",
+    "checkpoint_problem",
     "load_problem",
     "make_config",
     "random_problem",

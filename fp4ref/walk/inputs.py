@@ -18,6 +18,7 @@ from fp4ref.errors import InputError
 from fp4ref.files.array_file import Declared, read_arrays, read_headers
 from fp4ref.files.free_memory import require_memory
 from fp4ref.gemm.problem import padded_k
+from fp4ref.tensors.block_scaled import BlockScaled
 
 F32 = NDArray[np.float32]
 MOST_ELEMENTS = 1 << 28
@@ -40,6 +41,8 @@ class Problem:
     ----------
     notes
         What was done to the matrices on the way, in sentences.
+    quantised
+        w as NVFP4, where it is stored so; `w` has its values then.
     """
 
     x: F32
@@ -48,6 +51,7 @@ class Problem:
     source: str
     text: str = ""
     notes: tuple[str, ...] = ()
+    quantised: BlockScaled | None = None
 
     @property
     def sizes(self) -> tuple[int, int, int]:

@@ -83,7 +83,9 @@ def walk(
     tiles = _check(problem, config, sms, tiles, schedule, kernel)
     laps = _Laps()
     qa, of_x = _quantise(problem.x, "x")
-    qb, of_w = _quantise(problem.w, "w")
+    qb, of_w = problem.quantised, list[str]()
+    if qb is None:
+        qb, of_w = _quantise(problem.w, "w")
     notes = (*problem.notes, *of_x, *of_w, *_check_alpha(qa, qb))
     laps.end("quantise")
     accumulators = matmul(qa, qb)
