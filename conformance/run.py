@@ -26,6 +26,8 @@ TESTS = ROOT / "tests"
 sys.path[:0] = [str(Path(__file__).parent), str(TESTS), str(TESTS / "ptx")]
 
 import findings  # noqa: E402
+import notes  # noqa: E402
+import trees  # noqa: E402
 from wide_operands import wide_pair  # noqa: E402
 
 from fp4ref import GemmConfig, compare, oracle  # noqa: E402
@@ -44,39 +46,6 @@ SHAPES_72B = [
     (256, 32, 2048),
     (100, 160, 64),
     (384, 256, 1056),
-]
-
-NOTES = [
-    '72b needs `ordering="shipped"`: it copies scales over columns that earlier MMAs '
-    "read.",
-    "Tutorial 02 with two k-tiles or more can hang by its own text: nothing keeps its "
-    "four warps together, so a warp that waits for a phase can be lapped by two. The "
-    "eager schedule does that, and the machine names the fault (MbarrierFault). Warps "
-    "of a real SM presumably stay close enough.",
-    "81 groupwise needs whole tiles of 256 rows: of rows past the last it copies no "
-    "scales, and yet reads them for sums that it then drops. The machine names the "
-    "read (UninitialisedRead).",
-    "What the order of accesses says of these kernels has "
-    "[its own page](shipped_order.md).",
-    "Tutorial 05 is lapped under the eager schedule with one k-tile too, and the "
-    "machine names the fault (MbarrierFault). All warps of a leader CTA wait for the "
-    "loads of A and B (05_mma_tma_epi_sm100.cu:370), the first warp alone arms that "
-    "mbarrier for C (line 426), and nothing between the two keeps the warps together.",
-    '74 needs `ordering="shipped"` for one thing more. It stores each reduced '
-    "accumulator to TMEM (sm100_tile_scheduler_stream_k.hpp:943), the epilogue of the "
-    "same warp loads it again (sm100_epilogue_tma_warpspecialized.hpp:882), and the "
-    "whole kernel has no `tcgen05.wait::st`. By PTX 9.7.16.6.2 a `tcgen05.st` is in "
-    "order with that wait and with nothing else.",
-    "73 and 74 are told of 2 SMs, because the kernels that fill their tensors have as "
-    "many CTAs as that.",
-]
-
-WAITING = [
-    (
-        "CUTLASS 71",
-        "not compiled yet; ten kernels in one program, each filled and checked on the "
-        "device as in 73, so that a run takes about ten times as long",
-    ),
 ]
 
 
@@ -183,6 +152,13 @@ def one_product(package: str) -> Iterator[Entry]:
         "kind::f8f6f4 of CTA pairs, CLC in clusters of 2 x 2, red.global.max",
         f"2 shapes, {len(SCHEDULES)} schedules",
         cutlass("70-fp8", [(256, 256, 128), (288, 264, 208)]),
+    )
+    yield Entry(
+        "CUTLASS 70 fp8 with scales and a bias, its own check and our tree",
+        package,
+        "C, D and aux in E4M3, bias, ReLU, two maxima; wide operands, D saturates",
+        f"1 shape, 2 sets of operands, {len(SCHEDULES)} schedules",
+        lambda: trees.cutlass_70(SCHEDULES, (256, 256, 128)),
     )
     yield Entry(
         "CUTLASS 72a, its own check",
@@ -352,9 +328,9 @@ def render(rows: list[Row]) -> str:
             row.date,
         ]
         lines.append("| " + " | ".join(c.replace("|", "\\|") for c in cells) + " |")
-    lines += ["", "Notes:", "", *(f"- {note}" for note in NOTES)]
+    lines += ["", "Notes:", "", *(f"- {note}" for note in notes.NOTES)]
     lines += ["", "Not run yet:", ""]
-    lines += [f"- {kernel}: {needs}" for kernel, needs in WAITING]
+    lines += [f"- {kernel}: {needs}" for kernel, needs in notes.WAITING]
     return "\n".join(lines) + "\n"
 
 

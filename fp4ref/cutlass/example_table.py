@@ -35,6 +35,21 @@ def _split_k(m: int, n: int, k: int) -> list[str]:
     ]
 
 
+def _ten_kernels(m: int, n: int, k: int) -> list[str]:
+    # With beta the trees read C. Both factors leave the example's integers exact.
+    return [f"--m={m}", f"--n={n}", f"--k={k}", "--alpha=0.75", "--beta=0.5"]
+
+
+def _of_each_kernel(kernels: int) -> dict[int, str]:
+    """Names of the allocations, which are made anew for each kernel."""
+    held = ("A", "B", "C", "D", "reference D", "flag of the comparison")
+    return {
+        len(held) * i + j: f"{name} of kernel {i}"
+        for i in range(kernels)
+        for j, name in enumerate(held)
+    }
+
+
 def _positions(m: int, n: int, k: int) -> list[str]:
     return [str(m), str(n), str(k)]
 
@@ -90,8 +105,26 @@ EXAMPLES = {
         "70_blackwell_gemm/70_blackwell_fp8_gemm.cu",
         "Disposition: Passed",
         _options,
+        {
+            **{0: "A", 1: "B", 2: "C", 3: "D", 5: "aux"},
+            **{7: "largest D", 9: "largest aux", 11: "bias"},
+        },
         cluster=4,
         multiples=(16, 1, 16),
+    ),
+    "71": Example(
+        "FP16 x FP16: ten kernels of the builder, with and without CTA pairs, with and "
+        "without shared memory in the epilogue, four of them with a tree",
+        "71_blackwell_gemm_with_collective_builder/"
+        "71_blackwell_gemm_with_collective_builder.cu",
+        ": Passed",
+        _ten_kernels,
+        _of_each_kernel(10),
+        cluster=4,
+        kernels=10,
+        multiples=(8, 1, 8),
+        headers=_RANDOM_NUMBERS,
+        multiprocessors=2,
     ),
     "72a": Example(
         "NVFP4 x NVFP4, output BF16, in clusters of 2 x 4 with CTA pairs",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import subprocess
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -103,19 +104,38 @@ def check_machine(name: str, sms: int) -> None:
         )
 
 
-def build_example(name: str, progress: Progress | None = None) -> Build:
+def example_source(name: str) -> Path:
+    """Return an example's program in the installed package.
+
+    Raises
+    ------
+    InputError
+        It is not known, or the package is missing or has no such program.
+    """
+    example, tools = find_example(name), find_toolchain()
+    source = tools.cutlass / "examples" / example.source
+    if not source.is_file():
+        raise InputError(f"{tools.versions[0]} has no examples/{example.source}")
+    return source
+
+
+def build_example(
+    name: str, progress: Progress | None = None, source: Path | None = None
+) -> Build:
     """Compile an example from the installed package, or find it in the cache.
+
+    Parameters
+    ----------
+    source
+        A changed copy of its program; None is the package's.
 
     Raises
     ------
     InputError
         It is not known, a package is missing, or a compiler refused it.
     """
-    example = find_example(name)
-    tools = find_toolchain()
-    source = tools.cutlass / "examples" / example.source
-    if not source.is_file():
-        raise InputError(f"{tools.versions[0]} has no examples/{example.source}")
+    example, tools = find_example(name), find_toolchain()
+    source = source or example_source(name)
     return build(tools, source, progress=progress, headers=example.headers)
 
 
@@ -178,9 +198,22 @@ class ReadyExample:
 
 
 def prepare_example(
-    name: str, m: int, n: int, k: int, progress: Progress | None = None
+    name: str,
+    m: int,
+    n: int,
+    k: int,
+    progress: Progress | None = None,
+    more: Sequence[str] = (),
+    source: Path | None = None,
 ) -> ReadyExample:
     """Build an example for a product of M x N x K.
+
+    Parameters
+    ----------
+    more
+        Further arguments of its command line.
+    source
+        As for `build_example`.
 
     Raises
     ------
@@ -188,8 +221,8 @@ def prepare_example(
         It cannot be built, or the product is too large.
     """
     check_sizes(m, n, k)
-    arguments = find_example(name).arguments(m, n, k)
-    return ReadyExample(name, build_example(name, progress), arguments)
+    arguments = [*find_example(name).arguments(m, n, k), *more]
+    return ReadyExample(name, build_example(name, progress, source), arguments)
 
 
 def run_example(

@@ -7,7 +7,7 @@ accumulator from a wrong one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -90,6 +90,8 @@ def execute_example(
     *,
     operands: tuple[BlockScaled, BlockScaled] | None = None,
     contents: Mapping[str, bytes] | None = None,
+    more: Sequence[str] = (),
+    source: Path | None = None,
     schedule: str | int | None = None,
     ordering: Ordering = "shipped",
     sms: int | None = None,
@@ -105,6 +107,10 @@ def execute_example(
         example's own check then fails, because the host computes with what it had.
     contents
         The same for operands of any format: bytes by name of the allocation.
+    more
+        Further arguments of its command line, for example ``("--beta=0.5",)``.
+    source
+        A changed copy of its program; None is the package's.
     schedule, ordering, sms
         As for `fp4ref.run`; without a schedule, the example's own;
         without a number of SMs, 2 or as many as a cluster has CTAs.
@@ -124,7 +130,7 @@ def execute_example(
         contents = _contents(name, operands) | dict(contents or {})
     replacements = _replacements(name, contents or {})
     traced = TracedMachine(sms, schedule, ordering, trace)
-    ready = prepare_example(name, m, n, k, progress)
+    ready = prepare_example(name, m, n, k, progress, more, source)
     result = ready.run(
         traced.machine,
         _launcher(_module(ready.built.ptx), traced.record_anew),

@@ -82,7 +82,11 @@ class Tile:
 def tile_range(
     who: str, smem: SharedMemory, desc: SmemDescriptor, rows: int, row_nbytes: int
 ) -> Range:
-    """Bounding range of a K-major tile."""
+    """Bounding range of a K-major tile.
+
+    A tile with the 128-byte swizzle may start at any row of a pattern: the base offset
+    is 0 as long as the pattern itself is aligned. Measured with ``wgmma``.
+    """
     start = desc.start
     if desc.swizzle is SwizzleMode.NONE:
         pitch, row = 16, (row_nbytes // 16 - 1) * desc.leading_nbytes + 16
@@ -98,13 +102,14 @@ def tile_range(
                 rule=f"a row stays inside its {row} bytes",
                 remedy="align the stage; advance along K inside the row only",
             )
-        if at := start % desc.swizzle.alignment // row:
+        at = start % desc.swizzle.alignment // row
+        if at and desc.swizzle is not SwizzleMode.B128:
             raise NotModelled(
                 f"{what} starts at row {at} of the swizzle pattern",
                 who=who,
                 where=smem.describe(start),
-                rule=f"the pattern starts on {desc.swizzle.alignment} bytes; a tile "
-                "that means to start there and does not is read wrong",
+                rule=f"the pattern starts on {desc.swizzle.alignment} bytes; that a "
+                "tile may start inside is measured for the 128-byte swizzle alone",
                 remedy=f"align the stage to {desc.swizzle.alignment} bytes",
                 gap="descriptor-row-start",
             )

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+
 import pytest
 
 from fp4ref.cutlass.execute import execute_example
 from fp4ref.cutlass.toolchain import Toolchain
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "conformance"))
+import trees
 
 SCHEDULES = ("eager", "late", 5)
 
@@ -13,10 +19,17 @@ SCHEDULES = ("eager", "late", 5)
 @pytest.mark.soak
 @pytest.mark.parametrize("schedule", SCHEDULES)
 def test_70_fp8_passes_its_own_check(tools: Toolchain, schedule: str | int):
-    """D, the stored sums before ReLU, and the largest value of each are compared."""
-    found = execute_example("70-fp8", 256, 256, 128, schedule=schedule, trace=False)
+    """D, the stored sums before ReLU, and the largest value of each are compared.
+
+    Our tree of the same meaning has these bits too, and one of another has not.
+    """
+    shape = 256, 256, 128
+    found = execute_example("70-fp8", *shape, schedule=schedule, trace=False)
     assert found.result.passed, found.result.problems
     assert [launch.cluster for launch in found.result.launches] == [(2, 2, 1)]
+    assert not any(trees.differing_70(found, shape).values())
+    wrong = trees.differing_70(found, shape, trees.PLAIN | {"scale_aux": 0.5})
+    assert wrong["aux"] > 0 == wrong["D"] == wrong["largest aux"]
 
 
 @pytest.mark.soak

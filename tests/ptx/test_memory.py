@@ -341,7 +341,14 @@ def test_other_accesses_are_refused_by_name(text: str) -> None:
 
 @pytest.mark.parametrize("trans", ["", ".trans"])
 @pytest.mark.parametrize("count", [1, 2, 4])
-def test_matrices_are_spread_over_the_lanes(count: int, trans: str) -> None:
+@pytest.mark.parametrize("size_last", [False, True])
+def test_matrices_are_spread_over_the_lanes(
+    count: int, trans: str, size_last: bool
+) -> None:
+    """The size of a matrix may be the last modifier, as CuTe has it."""
+    form, store = f"m8n8.x{count}{trans}", "b16 [%rd1]"
+    if size_last:
+        form, store = f"x{count}{trans}.m8n8", "shared.b16 [%r6]"
     words = bits32(6, 32)
     names = [f"%r{10 + i}" for i in range(count)]
     listed = "{" + ", ".join(names) + "}"
@@ -349,9 +356,9 @@ def test_matrices_are_spread_over_the_lanes(count: int, trans: str) -> None:
         f"{SHARED} shl.b32 %r2, %tid32, 4; add.u32 %r2, %r2, %r1;"
         "add.u32 %r3, %a, 1; add.u32 %r4, %a, 2; add.u32 %r5, %a, 3;"
         "st.shared.v4.u32 [%r2], {%a, %r3, %r4, %r5};"
-        f"ldmatrix.sync.aligned.m8n8.x{count}{trans}.shared.b16 {listed}, [%r2];"
+        f"ldmatrix.sync.aligned.{form}.shared.b16 {listed}, [%r2];"
         f"add.u32 %r6, %r2, 1024; cvt.u64.u32 %rd1, %r6; cvta.shared.u64 %rd1, %rd1;"
-        f"stmatrix.sync.aligned.m8n8.x{count}{trans}.b16 [%rd1], {listed};"
+        f"stmatrix.sync.aligned.{form}.{store}, {listed};"
         f"mov.u32 %d, 0;"
     )
     for i, name in enumerate(names):

@@ -1,0 +1,36 @@
+"""notes: what the page of conformance says below its table."""
+
+from __future__ import annotations
+
+NOTES = [
+    '72b needs `ordering="shipped"`: it copies scales over columns that earlier MMAs '
+    "read.",
+    "Tutorial 02 with two k-tiles or more can hang by its own text: nothing keeps its "
+    "four warps together, so a warp that waits for a phase can be lapped by two. The "
+    "eager schedule does that, and the machine names the fault (MbarrierFault). Warps "
+    "of a real SM presumably stay close enough.",
+    "81 groupwise needs whole tiles of 256 rows: of rows past the last it copies no "
+    "scales, and yet reads them for sums that it then drops. The machine names the "
+    "read (UninitialisedRead).",
+    "What the order of accesses says of these kernels has "
+    "[its own page](shipped_order.md).",
+    "Tutorial 05 is lapped under the eager schedule with one k-tile too, and the "
+    "machine names the fault (MbarrierFault). All warps of a leader CTA wait for the "
+    "loads of A and B (05_mma_tma_epi_sm100.cu:370), the first warp alone arms that "
+    "mbarrier for C (line 426), and nothing between the two keeps the warps together.",
+    '74 needs `ordering="shipped"` for one thing more. It stores each reduced '
+    "accumulator to TMEM (sm100_tile_scheduler_stream_k.hpp:943), the epilogue of the "
+    "same warp loads it again (sm100_epilogue_tma_warpspecialized.hpp:882), and the "
+    "whole kernel has no `tcgen05.wait::st`. By PTX 9.7.16.6.2 a `tcgen05.st` is in "
+    "order with that wait and with nothing else.",
+    "73 and 74 are told of 2 SMs, because the kernels that fill their tensors have as "
+    "many CTAs as that.",
+]
+
+WAITING = [
+    (
+        "CUTLASS 71",
+        "not compiled yet; ten kernels in one program, each filled and checked on the "
+        "device as in 73, so that a run takes about ten times as long",
+    ),
+]
