@@ -32,6 +32,7 @@ MODULES = (
     "convert",
     "header_formats",
     "hmma",
+    "descriptors",
 )
 Outputs = dict[str, Bytes]
 

@@ -2,8 +2,9 @@
 
 ``python -m probes.record OUT`` writes one file per probe, ``tensor_map`` and
 ``exhaustive``. ``--compiled FOLDER`` takes cubins that ``--build FOLDER`` made on
-another machine; ``--quick`` runs each kernel with little work, for compute-sanitizer. A
-case that kills the context is noted and the rest run in a new process.
+another machine; ``--only NAME`` asks one probe; ``--quick`` runs each kernel with
+little work, for compute-sanitizer. A case that kills the context is noted and the rest
+run in a new process.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import json
 import lzma
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -41,10 +43,11 @@ def facts() -> dict[str, str]:
     }
 
 
-def build(folder: Path) -> None:
-    """Compile every probe into `folder`."""
+def build(folder: Path, names: Iterable[str]) -> None:
+    """Compile probes into `folder`."""
     folder.mkdir(parents=True, exist_ok=True)
-    for name, probe in probes().items():
+    for name in names:
+        probe = probes()[name]
         made = probe.compiled()
         (folder / f"{name}.cubin").write_bytes(made.cubin)
         (folder / f"{name}.ptx").write_text(made.ptx)
@@ -192,12 +195,13 @@ def main() -> int:
     parser.add_argument("out", type=Path)
     parser.add_argument("--build", action="store_true")
     parser.add_argument("--compiled", type=Path)
+    parser.add_argument("--only", choices=tuple(probes()))
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--worker")
     parser.add_argument("--first", type=int, default=0)
     given = parser.parse_args()
     if given.build:
-        build(given.out)
+        build(given.out, [given.only] if given.only else probes())
         return 0
     given.out.mkdir(parents=True, exist_ok=True)
     if not find_gpu():
@@ -211,6 +215,9 @@ def main() -> int:
         )
     print(find_gpu())
     options = ["--compiled", str(given.compiled)] if given.compiled else []
+    if given.only:
+        run_probe(given.only, given.out, options)
+        return 0
     record_maps(given.out, given.compiled)
     for name in probes():
         run_probe(name, given.out, options)

@@ -7,11 +7,12 @@ sources. Its line information is made to read as the emulator's.
 from __future__ import annotations
 
 import gzip
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
-from fp4ref.cuda_kernel.choices import constants, one_file
+from fp4ref.cuda_kernel.choices import constants, one_changed_file, one_file
 from fp4ref.cuda_kernel.line_information import normalised as normalised
 from fp4ref.cuda_kernel.sources import MAIN
 from fp4ref.device.compile import (
@@ -98,13 +99,23 @@ def compile_kernel(config: GemmConfig, arch: str = ARCH) -> Compiled:
 SOFT_ARCH = "sm_90a"
 
 
-def compile_soft(config: GemmConfig, *, delays: bool = False) -> Compiled:
+def compile_soft(
+    config: GemmConfig,
+    *,
+    delays: bool = False,
+    flips: bool = False,
+    changed: Mapping[str, str] | None = None,
+) -> Compiled:
     """Compile the kernel on the soft tensor core, for a Hopper card.
 
     Parameters
     ----------
     delays
         Whether waits, arrivals and operations come after random sleeps.
+    flips
+        Whether the host can ask for a bit of shared memory to change.
+    changed
+        Other texts for some files, by path.
 
     Raises
     ------
@@ -112,7 +123,8 @@ def compile_soft(config: GemmConfig, *, delays: bool = False) -> Compiled:
         NVRTC is not installed, or refused the source.
     """
     defines = {"SOFT_DELAYS": "1"} if delays else {}
-    source = one_file(config, soft=True)
+    defines |= {"SOFT_FLIP": "1"} if flips else {}
+    source = one_changed_file(config, changed or {}, soft=True)
     return compile_cuda(source, SOFT_ARCH, name=MAIN, defines=defines)
 
 

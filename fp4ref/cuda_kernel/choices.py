@@ -7,7 +7,7 @@ each warp runs, ``params.cuh`` the block that a launch passes. The files in
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from functools import cache
 from inspect import getmodule
@@ -58,7 +58,14 @@ def one_file(config: GemmConfig, *, soft: bool = False) -> str:
 
     With `soft` the soft tensor core stands for what sm_90 lacks.
     """
-    return expand(headers(config), kernel_root(), soft=soft)
+    return one_changed_file(config, {}, soft=soft)
+
+
+def one_changed_file(
+    config: GemmConfig, changed: Mapping[str, str], *, soft: bool = False
+) -> str:
+    """Return `one_file` with other texts for some files, by path."""
+    return expand({**headers(config), **changed}, kernel_root(), soft=soft)
 
 
 def pieces(config: GemmConfig) -> list[str]:
@@ -142,4 +149,12 @@ def _called(role: Any) -> str:
     return f"{role.__name__}(storage); break;"
 
 
-__all__ = ["PARTS", "ROLES", "constants", "headers", "one_file", "pieces"]
+__all__ = [
+    "PARTS",
+    "ROLES",
+    "constants",
+    "headers",
+    "one_changed_file",
+    "one_file",
+    "pieces",
+]

@@ -8,6 +8,7 @@ of this machine.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 
 from fp4ref.errors import InputError
@@ -40,7 +41,9 @@ SOFT_HARDWARE = "kernel/soft_hardware"
 """What stands for the files of the same names where a card lacks their instructions."""
 
 
-def expand(changed: dict[str, str], root: Path, *, soft: bool = False) -> str:
+def expand(
+    changed: Mapping[str, str], root: Path, *, soft: bool = False, main: str = MAIN
+) -> str:
     """Return the kernel with its headers in line, some files replaced.
 
     Parameters
@@ -49,6 +52,8 @@ def expand(changed: dict[str, str], root: Path, *, soft: bool = False) -> str:
         Text by path, for example ``{"kernel/gemm/plan.cuh": ...}``.
     soft
         Take the soft tensor core: this is the one place that chooses it.
+    main
+        The first file, if it is not the kernel's.
     """
     seen: set[str] = set()
 
@@ -73,7 +78,7 @@ def expand(changed: dict[str, str], root: Path, *, soft: bool = False) -> str:
                 lines.append("")
         return lines
 
-    return "\n".join(include(MAIN)) + "\n"
+    return "\n".join(include(main)) + "\n"
 
 
 def _resolved(folder: PurePosixPath, name: str) -> str:

@@ -49,6 +49,11 @@ def has_tcgen05(capability: tuple[int, int]) -> bool:
     return target is not None and target.tcgen05
 
 
+def runs_kernel(capability: tuple[int, int]) -> bool:
+    """Whether the kernel runs on such a card, on Hopper with the soft tensor core."""
+    return has_tcgen05(capability) or capability == HOPPER
+
+
 class CompileError(Fp4refError):
     """NVRTC refused a source, or is not there."""
 

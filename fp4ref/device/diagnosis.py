@@ -7,7 +7,7 @@ import os
 import platform
 from dataclasses import asdict, dataclass
 
-from fp4ref.device.compile import INSTALL, has_tcgen05, nvrtc_version
+from fp4ref.device.compile import INSTALL, nvrtc_version, runs_kernel
 from fp4ref.device.driver import find_gpu
 
 PACKAGES = ("numpy", "numba", "ml_dtypes")
@@ -68,7 +68,7 @@ def doctor() -> Diagnosis:
     else:
         missing.append(f"compile the kernel: NVRTC is not installed; run: {INSTALL}")
     gpu = find_gpu()
-    if gpu and has_tcgen05(gpu.capability):
+    if gpu and runs_kernel(gpu.capability):
         can_run.append(f"the kernel on the GPU: {gpu}")
     else:
         missing.append(f"run the kernel on a GPU: {gpu}")

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fp4ref.cuda_kernel import packaged_configs
-from fp4ref.device.compile import has_tcgen05
+from fp4ref.device.compile import runs_kernel
 from fp4ref.device.driver import find_gpu
 from fp4ref.errors import InputError
 from fp4ref.evidence.comparison import compare
@@ -166,9 +166,9 @@ def _compare(result: Run, theirs: Run) -> KernelReport:
 def _beside_the_card(
     beside: KernelReport, qa: BlockScaled, qb: BlockScaled, result: Run, laps: _Laps
 ) -> KernelReport:
-    """Run the kernel on a GPU with tcgen05 too, where there is one."""
+    """Run the kernel on a GPU too, where there is one that can."""
     gpu = find_gpu()
-    if not gpu or not has_tcgen05(gpu.capability):
+    if not gpu or not runs_kernel(gpu.capability):
         return beside
     card = run(qa, qb, config=result.config, backend="device")
     same = bool((_bits(card.d) == _bits(result.d)).all())

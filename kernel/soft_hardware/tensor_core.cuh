@@ -4,6 +4,7 @@
 // reads the swizzled shared memory. Lane t has rows t, t + 32, t + 64 and t + 96.
 #pragma once
 #include "../hardware/cluster.cuh"
+#include "flip.cuh"
 #include "integer_mma.cuh"
 #include "tensor_core_queue.cuh"
 
@@ -134,6 +135,7 @@ __device__ __forceinline__ void tensor_core() {
         cluster_wait();
     }
     named_barrier_sync(UNIT_BARRIER, 64);
+    u32 done = 0;
     for (u32 batch = 0;; ++batch) {
         const u32 turn = batch % 2;
         mbarrier_try_wait(base + UNIT_FULL + 8 * turn, batch / 2 & 1);
@@ -142,6 +144,8 @@ __device__ __forceinline__ void tensor_core() {
         for (u32 i = 0; i < count; ++i) {
             const Operation& op = work.operations[i];
             delay(9, op.what + op.d);
+            flip(done++);
+            warp_sync();
             if (op.what == STOP) return;
             if (op.what == COPY) unit_copy(op);
             if (op.what == MULTIPLY) unit_multiply(op);

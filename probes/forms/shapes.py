@@ -263,6 +263,7 @@ SHAPES: dict[str, Shapes] = {
     "integer.unary": _integer(1),
     "integer.multiply": _product,
     "integer.multiply_add": _product,
+    "integer.dot_of_bytes": plain("b32", "b32", "b32", output=32),
     "integer.divide": _divide,
     "integer.shift": _shift,
     "integer.funnel_shift": plain("b32", "b32", "by", output=32),

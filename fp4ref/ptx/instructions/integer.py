@@ -64,6 +64,26 @@ def multiply_add(context: LaunchContext, each: Instruction, form: Form) -> Actio
     return lambda s: put(s, function(a(s), b(s)) + c(s))
 
 
+@instruction("dp4a", form=".(?P<a>[su])32.(?P<b>[su])32", operands=4)
+def dot_of_bytes(context: LaunchContext, each: Instruction, form: Form) -> Action:
+    """Build ``dp4a``: four products of bytes, each side signed or not, and `c`."""
+    sides = [
+        (reader(context, operand, "b32", each), np.int8 if sign == "s" else np.uint8)
+        for operand, sign in zip(each.operands[1:3], form["a"] + form["b"], strict=True)
+    ]
+    c = reader(context, each.operands[3], "s32", each)
+    put = writer(context, each.operands[0], "s32", each)
+
+    def act(state: WarpState) -> None:
+        a, b = (
+            read(state).view(kind).reshape(LANES, 4).astype(np.int32)
+            for read, kind in sides
+        )
+        put(state, (a * b).sum(axis=1, dtype=np.int32) + c(state))
+
+    return act
+
+
 def _product(form: Form) -> tuple[Callable[[Lanes, Lanes], Lanes], str]:
     """Return a multiplication and the type of its result."""
     kind, part = form["kind"], form["part"]
