@@ -15,6 +15,7 @@ from fp4ref.commands.compare import compare_command
 from fp4ref.commands.cutlass import cutlass_command
 from fp4ref.commands.doctor import doctor_command
 from fp4ref.commands.epilogue import epilogue_command
+from fp4ref.commands.error import error_command
 from fp4ref.commands.faults import faults_command
 from fp4ref.commands.fidelity import fidelity_command
 from fp4ref.commands.frames import frames_command
@@ -47,6 +48,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "epilogue": epilogue_command,
     "frames": frames_command,
     "recipes": recipes_command,
+    "error": error_command,
     "fidelity": fidelity_command,
     "faults": faults_command,
 }

@@ -4,7 +4,7 @@
 `report` and `picture` draw it.
 """
 
-from fp4ref.walk.checkpoint_input import checkpoint_problem
+from fp4ref.walk.checkpoint_input import checkpoint_problem, read_activations
 from fp4ref.walk.inputs import NonFinite, Problem, load_problem, random_problem
 from fp4ref.walk.numbers import (
     DEFAULT_SCHEDULE,
@@ -25,5 +25,6 @@ __all__ = [
     "load_problem",
     "make_config",
     "random_problem",
+    "read_activations",
     "walk",
 ]

@@ -49,7 +49,7 @@ def checkpoint_problem(
         x = np.random.default_rng(0).standard_normal((RANDOM_ROWS, k), np.float32)
         notes.append("x is random: name an .npy by --activations for real ones")
     else:
-        x = _activations(activations, k)
+        x = read_activations(activations, k)
     q = weight.quantised
     if q is not None:
         notes.append(
@@ -60,7 +60,14 @@ def checkpoint_problem(
     return Problem(x, values, tensor, str(path), notes=tuple(notes), quantised=q)
 
 
-def _activations(path: str | Path, k: int) -> F32:
+def read_activations(path: str | Path, k: int) -> F32:
+    """Read an .npy of floats (..., k) as float32 (M, k).
+
+    Raises
+    ------
+    InputError
+        It is something else.
+    """
     array: NDArray[Any] = read_npy(path)
     if array.dtype.name not in ("float32", "float16"):
         raise InputError(

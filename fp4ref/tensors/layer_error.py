@@ -1,0 +1,213 @@
+"""layer_error: what quantising a layer costs, recipe by recipe.
+
+    error of w = |Q(w) - w| / |w|,   error of y = |x (Q(w) - w)^T| / |x w^T|
+
+in Frobenius norms over the finite elements. A matrix is taken in slabs of rows, so that
+memory stays flat; the sums are float64, in the order of the slabs, whatever the number
+of threads.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from math import sqrt
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fp4ref.arguments import require_choice
+from fp4ref.errors import InputError
+from fp4ref.numerics.elements import BLOCKS
+from fp4ref.numerics.formats import F32
+from fp4ref.tensors.quantize import automatic_global_scale, quantize
+from fp4ref.tensors.recipes import RECIPES
+from fp4ref.tensors.recipes.recipe import Recipe
+
+SLAB_ELEMENTS: Final = 1 << 20
+OUTLIER_RATIO: Final = 8.0
+"""A channel this many times above the median channel is an outlier."""
+MOST_OUTLIERS: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class RecipeError:
+    """What one recipe costs.
+
+    Attributes
+    ----------
+    w, y
+        Relative errors; `y` is None without activations, both where nothing is finite.
+    nan_blocks
+        Blocks whose scale is NaN.
+    """
+
+    recipe: str
+    w: float | None
+    y: float | None
+    nan_blocks: int
+
+
+@dataclass(frozen=True, slots=True)
+class Channel:
+    """A column of K that stands out: its largest magnitude over the median's."""
+
+    k: int
+    ratio: float
+
+
+@dataclass(frozen=True, slots=True)
+class LayerError:
+    """A layer, quantised by each recipe.
+
+    Attributes
+    ----------
+    outliers_w, outliers_x
+        Channels of the weight and of the activations that stand out, worst first.
+    """
+
+    name: str
+    shape: tuple[int, int]
+    errors: tuple[RecipeError, ...]
+    outliers_w: tuple[Channel, ...]
+    outliers_x: tuple[Channel, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def best(self) -> RecipeError | None:
+        """The recipe with the smallest error of y, else of w."""
+        known = [each for each in self.errors if each.w is not None]
+        return min(known, key=lambda e: e.w if e.y is None else e.y) if known else None  # type: ignore[arg-type, return-value]
+
+
+def layer_error(
+    name: str,
+    w: NDArray[Any],
+    recipes: Iterable[str] | None = None,
+    *,
+    x: F32 | None = None,
+    notes: Sequence[str] = (),
+) -> LayerError:
+    """Quantise a weight by each recipe, and compare.
+
+    Parameters
+    ----------
+    w : (N, K)
+        float32, float16 or bfloat16; K a multiple of 16. MX recipes need one of 32 and
+        are left out otherwise.
+    recipes
+        Names; None is all.
+    x : (M, K)
+        Activations, for the error of y.
+
+    Raises
+    ------
+    InputError
+        A recipe is unknown, or the shapes do not fit.
+    """
+    names = tuple(RECIPES) if recipes is None else tuple(recipes)
+    chosen = [
+        RECIPES[require_choice(each, "recipe", tuple(RECIPES), gap="recipe")]
+        for each in names
+    ]
+    if w.ndim != 2 or (x is not None and (x.ndim != 2 or x.shape[1] != w.shape[1])):
+        raise InputError(
+            f"{name}: w {w.shape}{'' if x is None else f', x {x.shape}'}; need (N, K) "
+            "and (M, K)"
+        )
+    said = list(notes)
+    bad = int(w.size - np.isfinite(w).sum())
+    if bad:
+        said.append(f"{bad} NaN or Inf in w; errors are over what stays finite")
+    fitting = [r for r in chosen if w.shape[1] % BLOCKS[r.formats[0]].vec_size == 0]
+    with warnings.catch_warnings(), ThreadPoolExecutor(os.cpu_count()) as pool:
+        warnings.simplefilter("ignore")  # what is lost is the table itself
+        errors = tuple(_error(w, x, recipe, pool) for recipe in fitting)
+    n, k = w.shape
+    return LayerError(
+        name,
+        (n, k),
+        errors,
+        outliers(w),
+        () if x is None else outliers(x),
+        tuple(said),
+    )
+
+
+def outliers(matrix: NDArray[Any]) -> tuple[Channel, ...]:
+    """Return the columns whose largest magnitude stands out, worst first."""
+    slab = max(1, SLAB_ELEMENTS // matrix.shape[1])
+    largest = np.zeros(matrix.shape[1], np.float32)
+    for start in range(0, len(matrix), slab):
+        part = np.abs(matrix[start : start + slab].astype(np.float32))
+        largest = np.fmax(largest, np.fmax.reduce(part, axis=0))
+    median = float(np.median(largest))
+    if median == 0:
+        return ()
+    order = np.argsort(-largest, kind="stable")[:MOST_OUTLIERS]
+    return tuple(
+        Channel(int(k), float(largest[k]) / median)
+        for k in order
+        if largest[k] >= OUTLIER_RATIO * median
+    )
+
+
+def _error(
+    w: NDArray[Any], x: F32 | None, recipe: Recipe, pool: ThreadPoolExecutor
+) -> RecipeError:
+    format = recipe.formats[0]
+    decode: float | None = None
+    if recipe.global_scale != "none":
+        _, decode = automatic_global_scale(_largest(w), recipe)
+    slab = max(1, SLAB_ELEMENTS // w.shape[1])
+    parts = [w[start : start + slab] for start in range(0, len(w), slab)]
+
+    def part_error(part: NDArray[Any]) -> tuple[float, float, float, float, int]:
+        q = quantize(
+            part,
+            format,
+            recipe.name,
+            decode,
+            global_scale_convention="decode",
+        )
+        values = part.astype(np.float32)
+        difference = q.dequantize() - values
+        nan_blocks = int((q.scales == q.scale_format.nan_code).sum())
+        of_y = (0.0, 0.0)
+        if x is not None:
+            with np.errstate(all="ignore"):
+                of_y = _squares(x @ difference.T, x @ values.T)
+        return (*_squares(difference, values), *of_y, nan_blocks)
+
+    sums = list(pool.map(part_error, parts))
+    off, whole, y_off, y_whole = (sum(each[i] for each in sums) for i in range(4))
+    return RecipeError(
+        recipe.name,
+        sqrt(off / whole) if whole else None,
+        sqrt(y_off / y_whole) if x is not None and y_whole else None,
+        sum(each[4] for each in sums),
+    )
+
+
+def _squares(difference: F32, values: F32) -> tuple[float, float]:
+    """Sum the squares in float64 where both are finite."""
+    finite = np.isfinite(difference) & np.isfinite(values)
+    wide = (
+        np.where(finite, each, 0).astype(np.float64) for each in (difference, values)
+    )
+    off, whole = (float(np.vdot(each, each)) for each in wide)
+    return off, whole
+
+
+def _largest(w: NDArray[Any]) -> F32:
+    """Return the largest magnitude as an array; Inf counts, NaN does not."""
+    slab = max(1, SLAB_ELEMENTS // w.shape[1])
+    found = [
+        np.fmax.reduce(np.abs(w[i : i + slab].astype(np.float32)), axis=None)
+        for i in range(0, len(w), slab)
+    ]
+    return np.fmax.reduce(np.array(found, np.float32), keepdims=True)
