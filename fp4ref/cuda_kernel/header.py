@@ -83,7 +83,9 @@ _STORE_MODES = (
 _NUMBERS = (
     *("tile_m", "tile_n", "tile_k", "k_blocks"),
     *("column_parts", "part_n", "subtile_n", "subtiles"),
-    *("subtile_boxes", "subtile_box_rows", "tmem_load_lanes"),
+    *("lanes", "subtile_boxes", "subtile_box_rows", "tmem_load_lanes"),
+    *("c_boxes", "c_box_n", "c_box_row_nbytes"),
+    *("d_boxes", "d_box_n", "d_box_row_nbytes"),
     *("b_rows", "a_parts", "b_parts", "sfb_parts"),
     *("a_code", "b_code", "sfd_vec_size", "sf_atoms"),
     *("k_blocks_per_atom", "sfa_blocks", "sfb_blocks"),

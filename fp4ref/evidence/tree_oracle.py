@@ -19,7 +19,7 @@ from fp4ref.gemm.fusion.node import Node
 from fp4ref.numerics import activation, fma_f32
 
 F32 = NDArray[np.float32]
-_BLOCK = 32
+_BLOCK = 16
 _NAN = np.uint32(0x7FFFFFFF)
 
 
@@ -213,7 +213,7 @@ def _in_order(x: F32, axis: int) -> F32:
 
 
 def _blocks(x: F32, axis: int) -> F32:
-    """Cut an axis into blocks of 32, the last one filled with +0."""
+    """Cut an axis into blocks of 16, the last one filled with +0."""
     pad = [(0, 0)] * x.ndim
     pad[axis] = (0, -x.shape[axis] % _BLOCK)
     whole = np.pad(x, pad)
@@ -222,7 +222,7 @@ def _blocks(x: F32, axis: int) -> F32:
 
 
 def _halves(x: F32, axis: int) -> F32:
-    """Add 32 parts: the first half to the second, until one is left."""
+    """Add 16 parts: the first half to the second, until one is left."""
     parts = np.moveaxis(x, axis, 0)
     while len(parts) > 1:
         half = len(parts) // 2
@@ -237,12 +237,12 @@ def _row_sum(found: TreeValue, node: Any, x: F32) -> None:
 
 
 def _col_sum(found: TreeValue, node: Any, x: F32) -> None:
-    of_blocks = _in_order(_blocks(x, 2), 3)  # (L, M, blocks)
+    of_blocks = _halves(_blocks(x, 2), 3)  # (L, M, blocks)
     found.reductions[node.name] = _in_order(_in_order(of_blocks, 2), 0)
 
 
 def _total(found: TreeValue, node: Any, x: F32) -> None:
-    of_rows = _in_order(_blocks(x, 2), 3)  # (L, M, blocks)
+    of_rows = _halves(_blocks(x, 2), 3)  # (L, M, blocks)
     of_blocks = _halves(_blocks(of_rows, 1), 2)  # (L, blocks, blocks)
     of_batches = _in_order(_in_order(of_blocks, 2), 1)
     found.reductions[node.name] = _in_order(of_batches, 0)

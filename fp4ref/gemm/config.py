@@ -18,7 +18,7 @@ TILE_K = 256
 """Of the default's operands, packed E2M1."""
 SF_VEC_SIZE = NVFP4_VEC_SIZE
 SUBTILE_N = 32
-"""Columns of D that the epilogue handles at a time."""
+"""Columns of D that the default's epilogue handles at a time."""
 
 SourceFormat = Literal["f32", "bf16", "f16", "e4m3", "e5m2"]
 """Of C and of aux tensors."""
@@ -163,6 +163,10 @@ class Epilogue:
         Whether a float32 vector of length N is added.
     activation
         ``"relu"``, ``"gelu"``, ``"silu"`` or None.
+    subtile_n
+        Columns of D that the epilogue handles at a time, N of CUTLASS's
+        ``EpilogueTile``: 16, 32, 64 or 128, of which a tile has a whole number. Its M
+        is all rows of a CTA's tile.
     c_stages, d_stages
         Subtiles of C and of D in shared memory.
     reuse_smem_c
@@ -193,6 +197,7 @@ class Epilogue:
     beta: float = 0.0
     bias: bool = False
     activation: str | None = None
+    subtile_n: int = SUBTILE_N
     c_stages: int = 2
     d_stages: int = 2
     reuse_smem_c: bool = False

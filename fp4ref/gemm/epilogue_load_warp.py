@@ -1,4 +1,4 @@
-"""Part 7. epilogue_load_warp: loads C by subtiles of 128 x 32, when beta is not 0."""
+"""Part 7. epilogue_load_warp: loads C by subtiles, when beta is not 0."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ def load_subtile(
         elect_sync(warp)
         mbarrier.expect_tx(warp, stage.full, plan.c_subtile_nbytes)
         address = storage.address("c_subtile", stage.index)
-        for box in range(plan.subtile_boxes):
-            coords = subtile_coords(work, subtile, plan, box)
-            target = address + box * plan.subtile_box_rows * plan.c_row_nbytes
+        for box in range(plan.c_boxes):
+            coords = subtile_coords(work, subtile, plan, box, plan.c_box_n)
+            target = address + box * plan.subtile_box_rows * plan.c_box_row_nbytes
             tma.load(warp, tensor_map, coords, target, stage.full)
         yield from call(parts.fusion, "load_step", c, work, subtile, stage)

@@ -13,10 +13,16 @@ from typing import Any
 
 from fp4ref.gemm.params import GemmParams
 from fp4ref.gemm.plan import Plan
-from fp4ref.gemm.plan.epilogue_values import subtile_swizzle
 from fp4ref.gemm.tile_grid import TileGrid, WorkTile
 from fp4ref.hardware.tensor_map import DataType, TensorMap
-from fp4ref.layout import Layout, SwizzleMode, local_tile, sf_nbytes, sf_offset
+from fp4ref.layout import (
+    PANEL_NBYTES,
+    Layout,
+    SwizzleMode,
+    local_tile,
+    sf_nbytes,
+    sf_offset,
+)
 from fp4ref.layout.scale_factors import ATOM_ROWS
 from fp4ref.numerics import ScaleFormat
 
@@ -170,14 +176,15 @@ def output_map(
 ) -> TensorMap:
     """Tensor map of C or D: rows with a padded pitch, boxes of a subtile or a part."""
     pitch_nbytes = pitch_elements(n, data_type) * data_type.bits // 8
+    box_row_nbytes = min(plan.subtile_n * data_type.bits // 8, PANEL_NBYTES)
     columns = n + n % 2 if data_type is DataType.U4_ALIGN8B else n
     return TensorMap(
         data_type,
         address,
         (columns, m, batches),
         (pitch_nbytes, m * pitch_nbytes),
-        (plan.subtile_n, plan.subtile_box_rows, 1),
-        swizzle=subtile_swizzle(data_type),
+        (box_row_nbytes * 8 // data_type.bits, plan.subtile_box_rows, 1),
+        swizzle=SwizzleMode.of_span(box_row_nbytes),
     )
 
 
@@ -226,15 +233,22 @@ def sfb_coords(work: WorkTile, k_tile: int, plan: Plan) -> Coords:
     return 0, k_tile * plan.sf_atoms, block, work.l
 
 
-def subtile_coords(work: WorkTile, subtile: int, plan: Plan, box: int = 0) -> Coords:
+def subtile_coords(
+    work: WorkTile, subtile: int, plan: Plan, box: int = 0, box_n: int = 0
+) -> Coords:
     """Corner of a subtile's box of C or D. Frame 7.8.
 
     A box is a part of N, or the rows of a warp, which are columns of a transposed tile.
+    Where a box has `box_n` columns of a longer row, the boxes of the next columns
+    follow.
     """
+    panel, box = divmod(box, plan.subtile_boxes)
     part, tile_row = divmod(box * plan.subtile_box_rows, plan.tile_m)
     column = work.n * plan.tile_n + part * plan.part_n + subtile * plan.subtile_n
     row = work.m * plan.tile_m + tile_row
-    return (row, column, work.l) if plan.transposes else (column, row, work.l)
+    if plan.transposes:
+        return row, column, work.l
+    return column + panel * box_n, row, work.l
 
 
 def sfd_address(params: GemmParams, row: int, column: int, batch: int) -> int:

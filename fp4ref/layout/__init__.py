@@ -32,7 +32,12 @@ from fp4ref.layout.scale_layouts import (
     layout_nbytes,
     scale_offsets,
 )
-from fp4ref.layout.swizzle import Swizzle, SwizzleMode, swizzled_offsets
+from fp4ref.layout.swizzle import (
+    PANEL_NBYTES,
+    Swizzle,
+    SwizzleMode,
+    swizzled_offsets,
+)
 from fp4ref.layout.tiling import (
     flat_divide,
     local_tile,
@@ -50,6 +55,7 @@ from fp4ref.layout.tmem_scales import (
 
 __all__ = [
     "LaidOutScales",
+    "PANEL_NBYTES",
     "Layout",
     "RaggedScales",
     "Swizzle",

@@ -23,6 +23,10 @@ from numpy.typing import NDArray
 from fp4ref.errors import InputError, LayoutError
 from fp4ref.layout.int_tuple import whole
 
+PANEL_NBYTES = 128
+"""Longest row of a swizzled tile. Longer rows are cut into panels, each a tile of its
+own behind the one before, as CuTe's ``tile_to_shape`` lays atoms down first."""
+
 MOST_NBYTES = 1 << 28
 """Of a tile that `swizzled_offsets` lists: a thousand times a shared memory."""
 

@@ -12,10 +12,10 @@ __device__ __forceinline__ void load_subtile(const SharedStorage& storage, Fusio
     const bool elected = elect_sync();
     mbarrier_expect_tx(stage.full, C_SUBTILE_NBYTES);
 #pragma unroll
-    for (u32 box = 0; box < SUBTILE_BOXES; ++box) {
-        const Coords3 corner = subtile_coords(work, subtile, box);
+    for (u32 box = 0; box < C_BOXES; ++box) {
+        const Coords3 corner = subtile_coords(work, subtile, box, C_BOX_N);
         tma_load(elected, storage.params.c, corner.x, corner.y, corner.z,
-                 storage.c_subtile(stage.index) + box * SUBTILE_BOX_ROWS * C_ROW_NBYTES,
+                 storage.c_subtile(stage.index) + box * SUBTILE_BOX_ROWS * C_BOX_ROW_NBYTES,
                  stage.full);
     }
     walk(fusion, [&](auto& node) { node.load_step(storage, work, subtile, stage); });

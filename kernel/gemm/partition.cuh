@@ -65,13 +65,15 @@ __device__ __forceinline__ Coords4 part_coords(Coords4 corner, u32 nth) {
 
 // Corner of a subtile's box of C or D. Frame 7.8.
 //
-// A box is a part of N, or the rows of a warp, which are columns of a transposed tile.
-__device__ __forceinline__ Coords3 subtile_coords(WorkTile work, u32 subtile, u32 box) {
-    const u32 lane = box * SUBTILE_BOX_ROWS;
+// A box is a part of N, or the rows of a warp, which are columns of a transposed tile. Where a box
+// has `box_n` columns of a longer row, the boxes of the next columns follow.
+__device__ __forceinline__ Coords3 subtile_coords(WorkTile work, u32 subtile, u32 box,
+                                                  u32 box_n) {
+    const u32 lane = box % SUBTILE_BOXES * SUBTILE_BOX_ROWS;
     const u32 column = work.n * TILE_N + lane / TILE_M * PART_N + subtile * SUBTILE_N;
     const u32 row = work.m * TILE_M + lane % TILE_M;
     if constexpr (TRANSPOSES) return {row, column, work.l};
-    return {column, row, work.l};
+    return {column + box / SUBTILE_BOXES * box_n, row, work.l};
 }
 
 // Global address of the scale of (row, 16-column block) of D.

@@ -43,16 +43,30 @@ constexpr u32 K_BLOCKS = 4;
 constexpr u32 COLUMN_PARTS = 1;
 // 128 columns in 1 parts.
 constexpr u32 PART_N = 128;
-// columns of D that the epilogue handles at a time.
+// asked: 32, N of CUTLASS's EpilogueTile.
 constexpr u32 SUBTILE_N = 32;
 // columns of D in pieces of 32: 128 / 32.
 constexpr u32 SUBTILES = 4;
+// 1 parts of each row.
+constexpr u32 LANES = 128;
 // 128 rows in boxes of 128.
 constexpr u32 SUBTILE_BOXES = 1;
 // those of a part of N, or the 32 of a warp that transposes them.
 constexpr u32 SUBTILE_BOX_ROWS = 128;
 // asked: tcgen05.ld.32x32b.
 constexpr u32 TMEM_LOAD_LANES = 32;
+// 1 of each of the panels of 32 columns.
+constexpr u32 C_BOXES = 1;
+// 128 bytes of C.
+constexpr u32 C_BOX_N = 32;
+// 32 elements of C, at most 128 bytes.
+constexpr u32 C_BOX_ROW_NBYTES = 128;
+// 1 of each of the panels of 32 columns.
+constexpr u32 D_BOXES = 1;
+// 128 bytes of D.
+constexpr u32 D_BOX_N = 32;
+// 32 elements of D, at most 128 bytes.
+constexpr u32 D_BOX_ROW_NBYTES = 128;
 // 128 rows of B in 1 CTAs.
 constexpr u32 B_ROWS = 128;
 // the 1 CTAs of a row load one part each.

@@ -60,6 +60,10 @@ __device__ __forceinline__ void gmem_ld_each(u64 address, u32& data) {
     asm volatile("ld.global.b32 %0, [%1];" : "=r"(data) : "l"(address) : "memory");
 }
 
+__device__ __forceinline__ void gmem_ld_each(u64 address, u16& data) {
+    asm volatile("ld.global.b16 %0, [%1];" : "=h"(data) : "l"(address) : "memory");
+}
+
 // Make the word at `address` the larger one of itself and `value`.
 __device__ __forceinline__ void gmem_red_max(u64 address, u32 value) {
     asm volatile("red.relaxed.gpu.global.max.u32 [%0], %1;" ::"l"(address), "r"(value)

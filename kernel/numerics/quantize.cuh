@@ -16,8 +16,7 @@ __device__ __forceinline__ float block_amax(const float* z) {
 
 // Two blocks of 16 elements: 32 codes in four words, and their two scales, the first one low.
 template <class Scale>
-__device__ __forceinline__ u16 quantize_blocks(const float (&z)[32], float norm,
-                                               u32 (&codes)[4]) {
+__device__ __forceinline__ u16 quantize_blocks(const float* z, float norm, u32* codes) {
     const float one_sixth = from_bits(0x3e2aaaab);
     const float factor = mul_f32(norm, one_sixth);
     const float target[2] = {mul_f32(block_amax(z), factor), mul_f32(block_amax(z + 16), factor)};

@@ -25,8 +25,8 @@ class BlockScaleFactorRowStore(RowOutput):
     norm_constant: float
 
     def write(self, e: Epilogue, work: WorkTile, subtile: int, z: F32) -> Bytes:
-        """Store SFD; return the bytes of 32 rows: (32, 16). Frame 7.7."""
-        codes, scales = quantize_blocks(  # (32, 32) and (32, 2)
+        """Store SFD; return the bytes of 32 rows: (32, columns / 2). Frame 7.7."""
+        codes, scales = quantize_blocks(  # (32, columns) and (32, columns / 16)
             z,
             norm=self.norm_constant,
             scale_format=self.scale_format,
@@ -44,18 +44,22 @@ class BlockScaleFactorRowStore(RowOutput):
 
 @frame("7.7")
 def store_scales(e: Epilogue, work: WorkTile, subtile: int, scales: Bytes) -> None:
-    """Write two SFD bytes for each row, in the 128x4 layout. Frame 7.7.
+    """Write the SFD bytes of each row, in the 128x4 layout. Frame 7.7.
+
+    Up to four of a row lie together, and are one store.
 
     Rows beyond the last are written too: the buffer is padded to whole atoms, and its
     padding must be 0. Beyond that padding there is nothing.
     """
     params, vec_size = e.params, e.storage.plan.sfd_vec_size
-    column = e.columns(work, subtile).start // vec_size
-    if column // ATOM_COLS >= -(-params.d_columns // (vec_size * ATOM_COLS)):
-        return
+    first_column = e.columns(work, subtile).start // vec_size
     rows = e.rows(work, subtile)
     if rows.start // ATOM_ROWS >= -(-params.d_rows // ATOM_ROWS):
         return  # a tile beyond the problem
-    first = sfd_address(params, rows.start, column, work.l)
-    addresses = first + 16 * np.arange(len(rows), dtype=np.int64)
-    gmem.st(e.warp, addresses, scales)
+    for i in range(0, scales.shape[1], ATOM_COLS):
+        column = first_column + i
+        if column // ATOM_COLS >= -(-params.d_columns // (vec_size * ATOM_COLS)):
+            return
+        first = sfd_address(params, rows.start, column, work.l)
+        addresses = first + 16 * np.arange(len(rows), dtype=np.int64)
+        gmem.st(e.warp, addresses, scales[:, i : i + ATOM_COLS])

@@ -45,10 +45,15 @@ class RowOutput:
     """An output of which each thread writes its own row."""
 
     def put(self, e: Epilogue, address: int, rows: Bytes) -> None:
-        """Write 32 rows to shared memory, swizzled."""
-        block = np.empty(rows.size, np.uint8)
-        block[swizzled_offsets(e.storage.plan.d_swizzle, *rows.shape)] = rows
-        smem.st(e.warp, address, block)
+        """Write 32 rows to shared memory, swizzled, panel by panel."""
+        plan = e.storage.plan
+        row_nbytes = plan.d_box_row_nbytes
+        for first in range(0, rows.shape[1], row_nbytes):
+            panel = rows[:, first : first + row_nbytes]
+            block = np.empty(panel.size, np.uint8)
+            block[swizzled_offsets(plan.d_swizzle, *panel.shape)] = panel
+            smem.st(e.warp, address, block)
+            address += block.size * plan.lanes // WARP_THREADS
 
 
 class Fixup(Protocol):
@@ -124,10 +129,13 @@ class Epilogue:
         """Whether C's stage is given back by the store of D that lies in it."""
         return self.storage.plan.store_releases_c
 
-    def c_rows(self, stage: int) -> int:
-        """Shared address of this warp's rows of a C stage."""
+    def c_rows(self, stage: int) -> range:
+        """Shared addresses of this warp's rows of a C stage, one for each panel."""
+        plan = self.storage.plan
         first = self.storage.address("c_subtile", stage)
-        return first + self.lane * self.storage.plan.c_row_nbytes
+        first += self.lane * plan.c_box_row_nbytes
+        panel_nbytes = plan.lanes * plan.c_box_row_nbytes
+        return range(first, first + plan.c_subtile_nbytes, panel_nbytes)
 
     def is_inside(self, work: WorkTile) -> bool:
         """Whether the tile is one of the problem, and not of a padded cluster."""

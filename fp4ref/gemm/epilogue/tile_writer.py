@@ -37,7 +37,7 @@ def _put(
     e: Epilogue, at: Region, visit: Visit, rows: Bytes
 ) -> Generator[Blocked, None, None]:
     """Put this warp's rows into the stage, visible to TMA."""
-    first_row = store_buffer(e) + e.lane * e.storage.plan.d_row_nbytes
+    first_row = store_buffer(e) + e.lane * e.storage.plan.d_box_row_nbytes
     e.output.put(e, first_row, rows)
     yield from call(e.fusion, "postreduce", e, at, visit)
     smem.fence_proxy_async(e.warp)
@@ -50,9 +50,9 @@ def send_subtile(e: Epilogue, at: Region) -> Generator[Blocked, None, None]:
     buffer = store_buffer(e)
     yield from synchronize(e)
     if e.issues_stores and e.is_inside(at.work):
-        for box in range(plan.subtile_boxes):
-            coords = subtile_coords(at.work, at.subtile, plan, box)
-            source = buffer + box * plan.subtile_box_rows * plan.d_row_nbytes
+        for box in range(plan.d_boxes):
+            coords = subtile_coords(at.work, at.subtile, plan, box, plan.d_box_n)
+            source = buffer + box * plan.subtile_box_rows * plan.d_box_row_nbytes
             tma.store(warp, e.params.d, coords, source)
     yield from call(e.fusion, "tma_store", e, at)
     if e.issues_stores:

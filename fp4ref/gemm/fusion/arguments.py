@@ -23,8 +23,9 @@ from fp4ref.numerics import add_f32
 from fp4ref.numerics.elements import ELEMENTS
 from fp4ref.trace import RecordedResult
 
-BLOCK = 32
-"""Rows, and columns, that a warp adds up before it leaves a partial sum."""
+BLOCK = 16
+"""Rows, and columns, that a warp adds up before it leaves a partial sum: those of the
+narrowest subtile, so that no tile changes the order."""
 ROW_ALIGNMENT = 16
 """Bytes to which a row of an aux tensor is padded: those of one access."""
 Shape = tuple[int, int, int]
@@ -255,7 +256,7 @@ class MaximumResult(Argument):
 
 @dataclass(frozen=True)
 class SumResult(Argument):
-    """Float32 sums of blocks of 32, which the host adds up in their order.
+    """Float32 sums of blocks of 16, which the host adds up in their order.
 
     Attributes
     ----------

@@ -14,7 +14,7 @@ from fp4ref.gemm.fusion.arguments import row_nbytes
 from fp4ref.gemm.fusion.node import EpilogueWarp, Region
 
 Addresses = NDArray[np.int64]
-LANES = np.arange(32)
+WORD_NBYTES = 4
 
 
 def aux_addresses(

@@ -1,7 +1,7 @@
 """col_sum: the sum of each row, whose values are handed on.
 
-A thread adds 32 columns, the first ones first, and the host adds these sums in the same
-order, then the batches.
+A thread adds 16 columns, and the host adds these sums, the first columns first, then
+the batches.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy as np
 
 from fp4ref.gemm.fusion.arguments import BLOCK, Argument, SumResult
 from fp4ref.gemm.fusion.node import F32, EpilogueWarp, Region, Steps, Unary, Visit, slot
-from fp4ref.gemm.fusion.partial_sums import store_partial, sum_of_columns
+from fp4ref.gemm.fusion.partial_sums import store_partial, sum_blocks, sum_of_columns
 
 
 @dataclass(frozen=True, repr=False)
@@ -44,11 +44,13 @@ class ColSum(Unary):
         return inputs[0]
 
     def reduce(self, e: EpilogueWarp, at: Region, v: Visit) -> Steps:
-        """Each thread stores the sum of its row."""
+        """Each thread stores the sums of its row."""
         value = np.where(v.inside, v.values[self], np.float32(0))
         rows = np.arange(at.rows.start, at.rows.stop)
-        columns = np.full_like(rows, at.columns.start // BLOCK)
-        extents = e.params.d_rows, -(-e.params.d_columns // BLOCK)
+        extents = e.params.d_rows, sum_blocks(e.params.d_columns)
         sums = e.params.passed(f"sum_{self.name}")
-        store_partial(e, sums, at, extents, (rows, columns), sum_of_columns(value))
+        for first in range(0, len(at.columns), BLOCK):
+            where = rows, np.full_like(rows, (at.columns.start + first) // BLOCK)
+            total = sum_of_columns(value[:, first : first + BLOCK])
+            store_partial(e, sums, at, extents, where, total)
         yield from ()

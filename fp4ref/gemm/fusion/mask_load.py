@@ -8,12 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from fp4ref.gemm.fusion.arguments import Argument, TensorArgument
-from fp4ref.gemm.fusion.aux_tensor import aux_addresses
+from fp4ref.gemm.fusion.aux_tensor import WORD_NBYTES, aux_addresses
 from fp4ref.gemm.fusion.node import F32, EpilogueWarp, Node, Region, Visit, slot
 from fp4ref.hardware import gmem
 from fp4ref.hardware.sm import Blocked
-
-WORD_NBYTES = 4
 
 
 @dataclass(frozen=True, repr=False)
@@ -41,12 +39,18 @@ class MaskLoad(Node):
     def previsit(
         self, e: EpilogueWarp, at: Region
     ) -> Generator[Blocked, None, F32 | None]:
-        """Read a word for each row of D; beyond D is 0: (32, 32)."""
+        """Read the words of each row of D, or half a word: (32, columns).
+
+        Beyond D is 0.
+        """
         tensor = e.params.passed(f"mask_{self.name}")
         inside, rows = aux_addresses(e, at, tensor, "u1", 1)
-        words = np.zeros((len(at.rows), WORD_NBYTES), np.uint8)
+        words = np.zeros((len(at.rows), len(at.columns) // 8), np.uint8)
         if at.columns.start < e.params.d_columns and inside.any():
-            words[inside] = gmem.ld_each(e.warp, rows[inside], WORD_NBYTES)
+            for first in range(0, words.shape[1], WORD_NBYTES):
+                word = slice(first, min(first + WORD_NBYTES, words.shape[1]))
+                read = gmem.ld_each(e.warp, rows[inside] + first, word.stop - first)
+                words[inside, word] = read
         yield from ()
         return np.unpackbits(words, axis=1, bitorder="little").astype(np.float32)
 

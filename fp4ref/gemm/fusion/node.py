@@ -44,8 +44,8 @@ class EpilogueWarp(Protocol):
         """Whether C's stage is given back by the store of D that lies in it."""
         ...
 
-    def c_rows(self, stage: int) -> int:
-        """Shared address of the warp's rows of a C stage."""
+    def c_rows(self, stage: int) -> range:
+        """Shared addresses of the warp's rows of a C stage, one for each panel."""
         ...
 
 

@@ -1,7 +1,9 @@
-"""partial_sums: sums of a warp's 32 rows and 32 columns, and where they are stored.
+"""partial_sums: sums of blocks of 16 rows or columns, and where they are stored.
 
-Each block of D has one sum, so no order of tiles or warps can change it; the host adds
-the blocks up in their order. What lies outside D adds +0.
+A block is added as halves: its first eight to its last eight, the first four of these
+sums to the others, and so on. Each block of D has one sum, so no order of tiles or
+warps can change it; the host adds the blocks up in their order. What lies outside D
+adds +0.
 """
 
 from __future__ import annotations
@@ -15,20 +17,29 @@ from fp4ref.hardware import gmem
 from fp4ref.numerics import add_f32
 
 
+def sum_blocks(extent: int) -> int:
+    """Blocks of 16 among the rows or columns of D."""
+    return -(-extent // BLOCK)
+
+
 def sum_of_columns(value: F32) -> F32:
-    """Add a row's 32 values, the first ones first: (32,)."""
-    total = value[:, 0]
-    for j in range(1, value.shape[1]):
-        total = add_f32(total, value[:, j])
-    return total
+    """Add each row's numbers of a block: (lanes, 16) gives (lanes,)."""
+    half = BLOCK // 2
+    while half:
+        value = add_f32(value[:, :half], value[:, half : 2 * half])
+        half //= 2
+    return value[:, 0]
 
 
 def sum_of_lanes(value: F32) -> F32:
-    """Add the 32 lanes' values as a butterfly: 16 lanes apart, then 8, 4, 2 and 1."""
-    lanes = np.arange(BLOCK)
-    for mask in (16, 8, 4, 2, 1):
+    """Add the numbers of 16 lanes as a butterfly, 8 lanes apart, then 4, 2 and 1.
+
+    Each lane has the sum of its block: (32, ...).
+    """
+    lanes = np.arange(len(value))
+    for mask in (8, 4, 2, 1):
         value = add_f32(value, value[lanes ^ mask])
-    return np.asarray(value[0])
+    return value
 
 
 def store_partial(

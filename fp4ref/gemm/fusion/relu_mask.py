@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fp4ref.gemm.fusion.arguments import Argument, TensorResult
-from fp4ref.gemm.fusion.aux_tensor import aux_addresses
+from fp4ref.gemm.fusion.aux_tensor import WORD_NBYTES, aux_addresses
 from fp4ref.gemm.fusion.node import F32, EpilogueWarp, Region, Steps, Unary, Visit, slot
 from fp4ref.hardware import gmem
 
@@ -44,11 +44,13 @@ class ReluMask(Unary):
         return inputs[0]
 
     def postreduce(self, e: EpilogueWarp, at: Region, v: Visit) -> Steps:
-        """Store a word for each row of D; bits beyond D are 0."""
+        """Store the words of each row of D, or half a word; bits beyond D are 0."""
         tensor = e.params.passed(f"mask_{self.name}")
         inside, rows = aux_addresses(e, at, tensor, "u1", 1)
         bits = v.inside & ~(v.values[self] < 0)
         words = np.packbits(bits, axis=1, bitorder="little")
         if at.columns.start < e.params.d_columns and inside.any():
-            gmem.st(e.warp, rows[inside], words[inside])
+            for first in range(0, words.shape[1], WORD_NBYTES):
+                word = words[inside, first : first + WORD_NBYTES]
+                gmem.st(e.warp, rows[inside] + first, word)
         yield from ()

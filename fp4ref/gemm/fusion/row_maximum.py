@@ -44,12 +44,13 @@ class RowMaximum(Unary):
         return inputs[0]
 
     def reduce(self, e: EpilogueWarp, at: Region, v: Visit) -> Steps:
-        """Lane j gets column j's of the warp's rows."""
+        """Of 32 columns lane j gets the j-th one's of the warp's rows."""
         value = np.where(v.inside, v.values[self], np.float32(0))
         sizes = np.ascontiguousarray(value).view(np.uint32) & np.uint32(0x7FFFFFFF)
         first = e.params.passed(f"amax_{self.name}")
-        inside = np.arange(at.columns.start, at.columns.stop) < e.params.d_columns
-        columns = first + 4 * np.arange(at.columns.start, at.columns.stop)
-        if inside.any():
-            gmem.red_max(e.warp, columns[inside], sizes.max(axis=0)[inside])
+        stop = min(at.columns.stop, e.params.d_columns)
+        for start in range(at.columns.start, stop, len(at.rows)):
+            columns = np.arange(start, min(start + len(at.rows), stop))
+            largest = sizes[:, columns - at.columns.start].max(axis=0)
+            gmem.red_max(e.warp, first + 4 * columns, largest)
         yield from ()

@@ -1,7 +1,7 @@
 """row_sum: the sum of each column, whose values are handed on.
 
-The lanes of a warp add 32 rows as a butterfly, and the host adds these sums, the first
-rows first, then the batches.
+The lanes of a warp add 16 rows, and the host adds these sums, the first rows first,
+then the batches.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy as np
 
 from fp4ref.gemm.fusion.arguments import BLOCK, Argument, SumResult
 from fp4ref.gemm.fusion.node import F32, EpilogueWarp, Region, Steps, Unary, Visit, slot
-from fp4ref.gemm.fusion.partial_sums import store_partial, sum_of_lanes
+from fp4ref.gemm.fusion.partial_sums import store_partial, sum_blocks, sum_of_lanes
 
 
 @dataclass(frozen=True, repr=False)
@@ -44,11 +44,14 @@ class RowSum(Unary):
         return inputs[0]
 
     def reduce(self, e: EpilogueWarp, at: Region, v: Visit) -> Steps:
-        """Lane j stores column j's sum of the warp's rows."""
-        value = np.where(v.inside, v.values[self], np.float32(0))
-        columns = np.arange(at.columns.start, at.columns.stop)
-        rows = np.full_like(columns, at.rows.start // BLOCK)
-        extents = -(-e.params.d_rows // BLOCK), e.params.d_columns
+        """Of 16 columns lane j stores the j-th one's sum of its 16 lanes."""
+        value = sum_of_lanes(np.where(v.inside, v.values[self], np.float32(0)))
+        lanes = np.arange(len(at.rows))
+        rows = (at.rows.start + lanes) // BLOCK
+        extents = sum_blocks(e.params.d_rows), e.params.d_columns
         sums = e.params.passed(f"sum_{self.name}")
-        store_partial(e, sums, at, extents, (rows, columns), sum_of_lanes(value))
+        for first in range(0, len(at.columns), BLOCK):
+            column = first + lanes % BLOCK
+            where = rows, at.columns.start + column
+            store_partial(e, sums, at, extents, where, value[lanes, column])
         yield from ()

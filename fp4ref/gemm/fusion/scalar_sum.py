@@ -1,8 +1,7 @@
 """scalar_sum: the sum of all values, which are handed on.
 
-A thread adds 32 columns, the first ones first, and the lanes of a warp add these sums
-as a butterfly. The host adds the blocks, first along a row, then the rows, then the
-batches.
+A thread adds 16 columns, and 16 lanes add these sums. The host adds the blocks, first
+along a row, then the rows, then the batches.
 """
 
 from __future__ import annotations
@@ -13,7 +12,12 @@ import numpy as np
 
 from fp4ref.gemm.fusion.arguments import BLOCK, Argument, SumResult
 from fp4ref.gemm.fusion.node import F32, EpilogueWarp, Region, Steps, Unary, Visit, slot
-from fp4ref.gemm.fusion.partial_sums import store_partial, sum_of_columns, sum_of_lanes
+from fp4ref.gemm.fusion.partial_sums import (
+    store_partial,
+    sum_blocks,
+    sum_of_columns,
+    sum_of_lanes,
+)
 
 
 @dataclass(frozen=True, repr=False)
@@ -45,12 +49,13 @@ class ScalarSum(Unary):
         return inputs[0]
 
     def reduce(self, e: EpilogueWarp, at: Region, v: Visit) -> Steps:
-        """One lane stores the warp's sum."""
+        """The first of 16 lanes stores the sum of their rows."""
         value = np.where(v.inside, v.values[self], np.float32(0))
-        rows = np.array([at.rows.start // BLOCK])
-        columns = np.array([at.columns.start // BLOCK])
-        extents = -(-e.params.d_rows // BLOCK), -(-e.params.d_columns // BLOCK)
+        rows = np.arange(at.rows.start, at.rows.stop, BLOCK) // BLOCK
+        extents = sum_blocks(e.params.d_rows), sum_blocks(e.params.d_columns)
         sums = e.params.passed(f"sum_{self.name}")
-        total = sum_of_lanes(sum_of_columns(value))
-        store_partial(e, sums, at, extents, (rows, columns), total)
+        for first in range(0, len(at.columns), BLOCK):
+            where = rows, np.full_like(rows, (at.columns.start + first) // BLOCK)
+            total = sum_of_lanes(sum_of_columns(value[:, first : first + BLOCK]))
+            store_partial(e, sums, at, extents, where, total[::BLOCK])
         yield from ()

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Generator
 from dataclasses import dataclass
 
+import numpy as np
+
 from fp4ref.gemm.fusion.node import F32, EpilogueWarp, Node, Region, Visit
 from fp4ref.hardware import smem
 from fp4ref.hardware.sm import Blocked
@@ -30,22 +32,22 @@ class SrcFetch(Node):
     def previsit(
         self, e: EpilogueWarp, at: Region
     ) -> Generator[Blocked, None, F32 | None]:
-        """Read this warp's rows of the next C subtile: (32, 32)."""
+        """Read this warp's rows of the next C subtile: (32, columns)."""
         assert self.element is not None, "an epilogue of build names C's format"
         element = ELEMENTS[self.element]
-        row_nbytes = len(at.columns) * element.bits // 8
         if e.store_releases_c:
             stage = yield from e.c.wait_ahead(e.load_wait)
         else:
             stage = yield from e.c.wait()
         with stage:
-            nbytes = ROWS * row_nbytes
-            block = smem.ld(e.warp, e.c_rows(stage.index), nbytes)
+            panels = e.c_rows(stage.index)
+            row_nbytes = len(at.columns) * element.bits // 8 // len(panels)
+            blocks = [smem.ld(e.warp, each, ROWS * row_nbytes) for each in panels]
             if not e.store_releases_c:
                 # The next load of C overwrites the stage through the async proxy.
                 smem.fence_proxy_async(e.warp)
-        swizzle = SwizzleMode.of_span(row_nbytes)
-        codes = block[swizzled_offsets(swizzle, ROWS, row_nbytes)]
+        places = swizzled_offsets(SwizzleMode.of_span(row_nbytes), ROWS, row_nbytes)
+        codes = np.hstack([block[places] for block in blocks])
         return element.decode(codes.view(element.code_dtype))
 
     def visit(self, v: Visit, *inputs: F32) -> F32:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from fp4ref.gemm.config import SUBTILE_N
 from fp4ref.gemm.plan.operand_values import OperandValues
 from fp4ref.gemm.why import deduced
 from fp4ref.hardware.tmem import COLUMNS
@@ -63,7 +62,7 @@ class AccumulatorValues(OperandValues):
         return self.part_n - (OVERLAP_COLUMNS if self.overlapped else 0)
 
     @deduced(
-        f"{{p.accumulator_stride}} columns apart, in pieces of {SUBTILE_N}",
+        "{p.accumulator_stride} columns apart, in pieces of {c.subtile_n}",
         _STORE,
     )
     def subtiles_to_release(self) -> int:
@@ -73,4 +72,4 @@ class AccumulatorValues(OperandValues):
         are therefore loaded first.
         """
         columns = OVERLAP_COLUMNS if self.overlapped else self.part_n
-        return columns // SUBTILE_N
+        return columns // self.subtile_n

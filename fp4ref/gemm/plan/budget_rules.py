@@ -68,11 +68,14 @@ _TILE = (
 )
 _EPILOGUE = (
     *("c_stages", "d_stages", "c_format", "d_format", "reuse_smem_c", "element_wise"),
-    "k_group",
+    *("k_group", "subtile_n"),
     *("accumulator_stages", *_TILE),
 )
 _BUDGET = "CUTLASS sm100_pipeline_carveout.inl"
 
+
+SUBTILES = 32, 64
+"""Columns of a subtile that any D can have, and fewer than the most; ascending."""
 
 _ROOM = "the epilogue leaves room"
 
@@ -93,6 +96,7 @@ def _epilogue(p: Plan) -> str | None:
         "d_stages": range(1, p.d_stages),
         "c_stages": range(1, p.config.asked("c_stages")),
         "k_group": _below(K_GROUPS, p.k_group),
+        "subtile_n": _below(SUBTILES, p.subtile_n),
     }
     return (
         f"c_stages={p.config.asked('c_stages')}, d_stages={p.d_stages}: an epilogue of "

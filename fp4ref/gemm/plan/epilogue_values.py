@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fp4ref.gemm.config import SUBTILE_N, GemmConfig
+from fp4ref.gemm.config import GemmConfig
 from fp4ref.gemm.fusion.col_broadcast import ColBroadcast
 from fp4ref.gemm.fusion.linear_combination import linear_combination
 from fp4ref.gemm.fusion.node import Node
@@ -14,14 +14,17 @@ from fp4ref.gemm.plan.warps import EPILOGUE_THREADS, WARP_THREADS
 from fp4ref.gemm.why import deduced
 from fp4ref.hardware.mbarrier_unit import NBYTES as BARRIER_NBYTES
 from fp4ref.hardware.tensor_map import DataType
-from fp4ref.layout import SwizzleMode
+from fp4ref.layout import PANEL_NBYTES, SwizzleMode
 from fp4ref.numerics.elements import element
 from fp4ref.tensors.block_format import NVFP4_VEC_SIZE
 
 _BUILDER = "CUTLASS sm100_blockscaled_umma_builder.inl"
 _STORE = "CUTLASS sm100_epilogue_tma_warpspecialized.hpp"
 _KERNEL = "CUTLASS sm100_gemm_tma_warpspecialized.hpp"
+_TMA = "PTX: tensor swizzling modes"
 _STREAM_K = "CUTLASS tile_scheduler_params.h, get_reduction_workspace_size"
+
+_SPAN = "a row of a box is as long as the swizzle's span"
 
 LOCK_NBYTES = 4
 """An integer for each output tile: CUTLASS's ``BarrierType``."""
@@ -31,6 +34,11 @@ class EpilogueValues:
     """The part of a `Plan` that the epilogue decides."""
 
     config: GemmConfig
+
+    @deduced("asked: {value}, N of CUTLASS's EpilogueTile", _BUILDER)
+    def subtile_n(self) -> int:
+        """Columns of D that the epilogue handles at a time."""
+        return self.config.epilogue.subtile_n
 
     @deduced(
         "{c.tile_m} rows of D in {c.cta_group} CTAs: with 64 in each, the second half "
@@ -100,7 +108,7 @@ class EpilogueValues:
 
     @deduced("{p.lanes} rows in boxes of {p.subtile_box_rows}", _BUILDER)
     def subtile_boxes(self) -> int:
-        """TMA boxes of a subtile of C or D: one a part, or one a warp to transpose."""
+        """TMA boxes below each other: one a part, or one a warp to transpose."""
         return self.lanes // self.subtile_box_rows
 
     @deduced(
@@ -119,10 +127,10 @@ class EpilogueValues:
         plain = self.config.epilogue.store == "plain"
         return RowBroadcast() if plain else ColBroadcast()
 
-    @deduced(f"{{p.lanes}} x {SUBTILE_N} float32 if element_wise is smem", _BUILDER)
+    @deduced("{p.lanes} x {c.subtile_n} float32 if element_wise is smem", _BUILDER)
     def element_wise_nbytes(self) -> int:
         """Shared memory of the accumulator's subtile."""
-        return self.lanes * SUBTILE_N * 4 if self.in_smem else 0
+        return self.lanes * self.subtile_n * 4 if self.in_smem else 0
 
     @deduced(
         "activation(beta * C + (alpha * acc + bias)), innermost first; without C, or "
@@ -157,12 +165,12 @@ class EpilogueValues:
         lock = LOCK_NBYTES if self.sums_nbytes else 0
         return output_tiles * (self.sums_nbytes + lock)
 
-    @deduced(f"{{p.lanes}} x {SUBTILE_N} elements of {{c.c_format}}", _BUILDER)
+    @deduced("{p.lanes} x {c.subtile_n} elements of {c.c_format}", _BUILDER)
     def c_subtile_nbytes(self) -> int:
         """One C stage."""
         if self.config.epilogue.c_format is None:
             return 0
-        return self.lanes * SUBTILE_N * self.c_type.bits // 8
+        return self.lanes * self.subtile_n * self.c_type.bits // 8
 
     @deduced("asked: {value} sets of scale columns", "PTX: order of tcgen05.cp and mma")
     def scale_buffers(self) -> int:
@@ -184,6 +192,36 @@ class EpilogueValues:
         """One row of a D stage."""
         return self.d_subtile_nbytes // self.lanes
 
+    @deduced(f"{{p.subtile_n}} elements of C, at most {PANEL_NBYTES} bytes", _TMA)
+    def c_box_row_nbytes(self) -> int:
+        """One row of a TMA box of C: longer rows are in boxes side by side."""
+        return min(self.subtile_n * self.c_type.bits // 8, PANEL_NBYTES)
+
+    @deduced(f"{{p.subtile_n}} elements of D, at most {PANEL_NBYTES} bytes", _TMA)
+    def d_box_row_nbytes(self) -> int:
+        """One row of a TMA box of D: longer rows are in boxes side by side."""
+        return min(self.subtile_n * self.d_type.bits // 8, PANEL_NBYTES)
+
+    @deduced("{p.c_box_row_nbytes} bytes of C", _TMA)
+    def c_box_n(self) -> int:
+        """Columns of a TMA box of C."""
+        return self.c_box_row_nbytes * 8 // self.c_type.bits
+
+    @deduced("{p.d_box_row_nbytes} bytes of D", _TMA)
+    def d_box_n(self) -> int:
+        """Columns of a TMA box of D."""
+        return self.d_box_row_nbytes * 8 // self.d_type.bits
+
+    @deduced("{p.subtile_boxes} of each of the panels of {p.c_box_n} columns", _TMA)
+    def c_boxes(self) -> int:
+        """TMA boxes of a subtile of C."""
+        return self.subtile_boxes * (self.subtile_n // self.c_box_n)
+
+    @deduced("{p.subtile_boxes} of each of the panels of {p.d_box_n} columns", _TMA)
+    def d_boxes(self) -> int:
+        """TMA boxes of a subtile of D."""
+        return self.subtile_boxes * (self.subtile_n // self.d_box_n)
+
     @deduced("asked: {value}", _BUILDER)
     def d_stages(self) -> int:
         """D stages, each written again when its store has read it.
@@ -192,10 +230,10 @@ class EpilogueValues:
         """
         return self.config.epilogue.d_stages
 
-    @deduced(f"{{p.lanes}} x {SUBTILE_N} elements of {{c.d_format}}", _BUILDER)
+    @deduced("{p.lanes} x {c.subtile_n} elements of {c.d_format}", _BUILDER)
     def d_subtile_nbytes(self) -> int:
         """One subtile of D."""
-        return self.lanes * SUBTILE_N * self.d_type.bits // 8
+        return self.lanes * self.subtile_n * self.d_type.bits // 8
 
     @deduced("asked: {value}; D is written to the stage that C came in", _STORE)
     def reuse_smem_c(self) -> bool:
@@ -249,19 +287,15 @@ class EpilogueValues:
         nbytes = self.d_subtile_nbytes
         return max(nbytes, self.c_subtile_nbytes) if self.reuse_smem_c else nbytes
 
-    @deduced(
-        f"a row of {SUBTILE_N} elements is as long as the swizzle's span", _BUILDER
-    )
+    @deduced(_SPAN, _BUILDER)
     def c_swizzle(self) -> SwizzleMode:
         """Swizzle of a C subtile in shared memory."""
-        return subtile_swizzle(self.c_type)
+        return SwizzleMode.of_span(self.c_box_row_nbytes)
 
-    @deduced(
-        f"a row of {SUBTILE_N} elements is as long as the swizzle's span", _BUILDER
-    )
+    @deduced(_SPAN, _BUILDER)
     def d_swizzle(self) -> SwizzleMode:
         """Swizzle of a D subtile in shared memory."""
-        return subtile_swizzle(self.d_type)
+        return SwizzleMode.of_span(self.d_box_row_nbytes)
 
     @deduced(
         "{p.store_stages} of {p.store_stage_nbytes:,} for D, and C in them: "
@@ -294,8 +328,3 @@ def _rounded(nbytes: int, alignment: int) -> int:
 def _data_type(format: str) -> DataType:
     """TMA element type of C or D."""
     return DataType[element(format).tma or ""]
-
-
-def subtile_swizzle(data_type: DataType) -> SwizzleMode:
-    """Swizzle of a 128 x 32 subtile in shared memory."""
-    return SwizzleMode.of_span(SUBTILE_N * data_type.bits // 8)

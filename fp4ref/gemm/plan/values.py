@@ -11,7 +11,7 @@ from functools import cached_property
 from math import prod
 from typing import Any
 
-from fp4ref.gemm.config import SUBTILE_N, GemmConfig
+from fp4ref.gemm.config import GemmConfig
 from fp4ref.gemm.plan.accumulator_values import AccumulatorValues
 from fp4ref.gemm.plan.json_values import json_values
 from fp4ref.gemm.plan.rings import RingSpec, rings
@@ -95,16 +95,11 @@ class Plan(AccumulatorValues):
         return self.config.cluster.cluster_m
 
     @deduced(
-        f"columns of D in pieces of {SUBTILE_N}: {{p.part_n}} / {SUBTILE_N}", _BUILDER
+        "columns of D in pieces of {c.subtile_n}: {p.part_n} / {c.subtile_n}", _BUILDER
     )
     def subtiles(self) -> int:
         """Epilogue subtiles of a tile."""
-        return self.part_n // SUBTILE_N
-
-    @deduced("columns of D that the epilogue handles at a time", _BUILDER)
-    def subtile_n(self) -> int:
-        """Columns of an epilogue subtile."""
-        return SUBTILE_N
+        return self.part_n // self.subtile_n
 
     # -- a mainloop stage ----------------------------------------------------------
 

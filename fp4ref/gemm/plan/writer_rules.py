@@ -7,11 +7,13 @@ from typing import Any
 from fp4ref.arguments import shown
 from fp4ref.gemm.plan.rules import FORMATS, rule
 from fp4ref.gemm.plan.values import Plan
+from fp4ref.gemm.plan.warps import WARP_THREADS
 from fp4ref.numerics.elements import BLOCKS
 
 _ROW_STORE = "CUTLASS Sm100BlockScaleFactorRowStore"
 _TRANSPOSE = "PTX: tcgen05.ld, 32x32b"
 _TRANSPOSES = ("store", "swap_ab")
+_BOX_ROW_NBYTES = 16
 _CLUSTER = ("cluster_m", "cluster_n")
 
 
@@ -34,6 +36,56 @@ def _transposes(p: Plan) -> str | None:
         f"store={p.config.epilogue.store} with swap_ab={p.config.operands.swap_ab}: "
         "the tile is stored across its accumulator's rows, which a thread of the "
         "epilogue has whole. Use element_wise=smem"
+    )
+
+
+_SQUARE = "what a warp transposes, or stores as matrices, is 32 x 32"
+
+
+@rule(_SQUARE, _TRANSPOSE, *_TRANSPOSES, "subtile_n", "tmem_load")
+def _square(p: Plan) -> str | None:
+    asked = p.config.epilogue
+    fragment = asked.tmem_load != "32x32b"
+    if p.subtile_n == WARP_THREADS or not (p.transposes or fragment):
+        return None
+    reason = (
+        f"tmem_load={asked.tmem_load}: stmatrix stores two loads of 16 lanes"
+        if fragment
+        else f"store={asked.store}, swap_ab={p.config.operands.swap_ab}: each thread "
+        "gets a row of D for one of its accumulator's"
+    )
+    return (
+        f"subtile_n={p.subtile_n} with {reason}. A warp has {WARP_THREADS} rows. Use "
+        f"subtile_n={WARP_THREADS}"
+    )
+
+
+_DIVIDES = "CuTe int_tuple.hpp, shape_div: an EpilogueTile divides the CTA's tile"
+
+
+@rule(
+    "a tile has whole subtiles", _DIVIDES, "subtile_n", "tile_m", "tile_n", "cta_group"
+)
+def _whole_subtiles(p: Plan) -> str | None:
+    if p.part_n % p.subtile_n == 0:
+        return None
+    most = next(n for n in (64, 32, 16) if p.part_n % n == 0)
+    return (
+        f"subtile_n={p.subtile_n} with tile_n={p.tile_n}: CuTe's 'Divisibility "
+        f"Condition'; a CTA has {p.part_n} columns in each TMEM lane. Use "
+        f"subtile_n={most}"
+    )
+
+
+@rule("a row of a box has 16 bytes", "PTX: TMA, boxDim", "subtile_n", "d_format")
+def _box_row(p: Plan) -> str | None:
+    nbytes = p.subtile_n * p.d_type.bits // 8
+    if nbytes >= _BOX_ROW_NBYTES:
+        return None
+    return (
+        f"subtile_n={p.subtile_n} with d_format={p.config.epilogue.d_format}: TMA "
+        f"copies boxes with rows of at least {_BOX_ROW_NBYTES} bytes, and these have "
+        f"{nbytes}. Use subtile_n={_BOX_ROW_NBYTES * 8 // p.d_type.bits}"
     )
 
 

@@ -12,7 +12,7 @@ struct Convert {
                                                  const Subtile& z, u32 buffer) {
 #pragma unroll
         for (u32 chunk = 0; chunk < SUBTILE_N / Element::PER_CHUNK; ++chunk) {
-            const u32 address = buffer + swizzled_offset<D_ROW_NBYTES>(e.row, chunk);
+            const u32 address = buffer + swizzled_offset<D_ROW_NBYTES, LANES>(e.row, chunk);
             smem_st(address, Element::encode(z + Element::PER_CHUNK * chunk));
         }
     }

@@ -7,7 +7,7 @@
 #include "../../hardware/tmem.cuh"
 #include "epilogue_state.cuh"
 
-// Load 32 rows x 32 columns, whole rows or pairs.
+// Load 32 rows of a subtile, whole rows or pairs.
 __device__ __forceinline__ void load_fragment(u32 address, Subtile& acc) {
     if constexpr (TMEM_LOAD_LANES == WARP_THREADS) {
         tmem_ld(address, acc);

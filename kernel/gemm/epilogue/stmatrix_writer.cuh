@@ -21,7 +21,7 @@ struct StmatrixWriter {
 #pragma unroll
             for (u32 chunk = 0; chunk < SUBTILE_N / Element::PER_CHUNK; chunk += 2) {
                 const u32 row = e.lane + half * TMEM_LOAD_LANES + q % 2 * 8 + r;
-                const u32 at = swizzled_offset<D_ROW_NBYTES>(row, chunk + q / 2);
+                const u32 at = swizzled_offset<D_ROW_NBYTES, LANES>(row, chunk + q / 2);
                 smem_stmatrix(buffer + at,
                               Element::encode(z + half * (SUBTILE_N / 2) + 4 * chunk));
             }

@@ -11,10 +11,10 @@ __device__ __forceinline__ void send_subtile(Epilogue& e, Fusion& fusion, WorkTi
     if (e.issues_stores) {
         const bool elected = elect_sync() && e.is_inside(work);
 #pragma unroll
-        for (u32 box = 0; box < SUBTILE_BOXES; ++box) {
-            const Coords3 corner = subtile_coords(work, subtile, box);
+        for (u32 box = 0; box < D_BOXES; ++box) {
+            const Coords3 corner = subtile_coords(work, subtile, box, D_BOX_N);
             tma_store(elected, e.storage.params.d, corner.x / D_PER_COORDINATE, corner.y, corner.z,
-                      buffer + box * SUBTILE_BOX_ROWS * D_ROW_NBYTES);
+                      buffer + box * SUBTILE_BOX_ROWS * D_BOX_ROW_NBYTES);
         }
     }
     walk(fusion, [&](auto& node) { node.tma_store(e, work, subtile); });

@@ -7,6 +7,8 @@
 #include "../../hardware/gmem.cuh"
 #include "node.cuh"
 
+constexpr u32 MASK_WORDS = (SUBTILE_N + 31) / 32;  // of a row of a subtile
+
 // Where this thread's row of the subtile begins, `bits` for each element.
 __device__ __forceinline__ u64 aux_addresses(const Epilogue& e, WorkTile work, u32 subtile,
                                              u64 tensor, u32 bits) {

@@ -1,7 +1,7 @@
 // col_sum: the sum of each row, whose values are handed on.
 //
-// A thread adds 32 columns, the first ones first, and the host adds these sums in the same
-// order, then the batches.
+// A thread adds 16 columns, and the host adds these sums, the first columns first, then the
+// batches.
 #pragma once
 #include "partial_sums.cuh"
 
@@ -16,11 +16,13 @@ struct ColSum : Unary<A> {
         return x;
     }
 
-    // Each thread stores the sum of its row.
+    // Each thread stores the sums of its row.
     __device__ __forceinline__ void reduce(Epilogue& e, WorkTile work, u32 subtile) {
         const GemmParams& params = e.storage.params;
-        store_partial(params.*SUMS, work.l, params.d_rows(),
-                      (params.d_columns() + SUM_BLOCK - 1) / SUM_BLOCK, e.d_row(work, subtile),
-                      e.d_column(work, subtile) / SUM_BLOCK, sum_of_columns(values));
+#pragma unroll
+        for (u32 first = 0; first < SUBTILE_N; first += SUM_BLOCK)
+            store_partial(params.*SUMS, work.l, params.d_rows(), sum_blocks(params.d_columns()),
+                          e.d_row(work, subtile), (e.d_column(work, subtile) + first) / SUM_BLOCK,
+                          sum_of_columns(values + first));
     }
 };

@@ -6,23 +6,32 @@
 
 template <class A, auto TENSOR>
 struct ReluMask : Unary<A> {
-    u32 bits;
+    u32 bits[MASK_WORDS];
 
-    __device__ __forceinline__ void previsit(Epilogue&, WorkTile, u32) { bits = 0; }
+    __device__ __forceinline__ void previsit(Epilogue&, WorkTile, u32) {
+#pragma unroll
+        for (u32 i = 0; i < MASK_WORDS; ++i) bits[i] = 0;
+    }
 
     // Hand the value on.
     __device__ __forceinline__ float visit(const Visit& v) {
         const float x = this->a.visit(v);
-        bits |= static_cast<u32>(v.inside && !(x < 0.0f)) << v.column;
+        bits[v.column / 32] |= static_cast<u32>(v.inside && !(x < 0.0f)) << v.column % 32;
         return x;
     }
 
-    // Store a word of this thread's row.
+    // Store the words of this thread's row, or half a word.
     __device__ __forceinline__ void postreduce(Epilogue& e, WorkTile work, u32 subtile) {
-        static_assert(SUBTILE_N == 32, "a word is a row of the subtile");
         const GemmParams& params = e.storage.params;
         const bool inside = e.d_row(work, subtile) < params.d_rows() &&
                             e.d_column(work, subtile) < params.d_columns();
-        if (inside) gmem_st(aux_addresses(e, work, subtile, params.*TENSOR, 1), bits);
+        if (!inside) return;
+        const u64 row = aux_addresses(e, work, subtile, params.*TENSOR, 1);
+        if constexpr (SUBTILE_N < 32) {
+            gmem_st(row, static_cast<u16>(bits[0]));
+        } else {
+#pragma unroll
+            for (u32 i = 0; i < MASK_WORDS; ++i) gmem_st(row + 4 * i, bits[i]);
+        }
     }
 };

@@ -18,17 +18,21 @@ struct RowMaximum : Unary<A> {
         return x;
     }
 
-    // Lane j gets column j's of the warp's rows.
+    // Of 32 columns lane j gets the j-th one's of the warp's rows.
     __device__ __forceinline__ void reduce(Epilogue& e, WorkTile work, u32 subtile) {
         const GemmParams& params = e.storage.params;
-        static_assert(SUBTILE_N == WARP_THREADS, "a lane for each column");
-        u32 largest = 0;
+        constexpr u32 COLUMNS = SUBTILE_N < WARP_THREADS ? SUBTILE_N : WARP_THREADS;
 #pragma unroll
-        for (u32 j = 0; j < SUBTILE_N; ++j) {
-            const u32 of_warp = warp_max(sizes[j]);
-            largest = lane_index() == j ? of_warp : largest;
+        for (u32 first = 0; first < SUBTILE_N; first += COLUMNS) {
+            u32 largest = 0;
+#pragma unroll
+            for (u32 j = 0; j < COLUMNS; ++j) {
+                const u32 of_warp = warp_max(sizes[first + j]);
+                largest = lane_index() == j ? of_warp : largest;
+            }
+            const u32 column = e.d_column(work, subtile) + first + lane_index();
+            const bool inside = lane_index() < COLUMNS && column < params.d_columns();
+            if (inside) gmem_red_max(params.*MAXIMA + 4ull * column, largest);
         }
-        const u32 column = e.d_column(work, subtile) + lane_index();
-        if (column < params.d_columns()) gmem_red_max(params.*MAXIMA + 4ull * column, largest);
     }
 };

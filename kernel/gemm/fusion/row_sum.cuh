@@ -1,7 +1,7 @@
 // row_sum: the sum of each column, whose values are handed on.
 //
-// The lanes of a warp add 32 rows as a butterfly, and the host adds these sums, the first
-// rows first, then the batches.
+// The lanes of a warp add 16 rows, and the host adds these sums, the first rows first, then the
+// batches.
 #pragma once
 #include "partial_sums.cuh"
 
@@ -16,17 +16,21 @@ struct RowSum : Unary<A> {
         return x;
     }
 
-    // Lane j stores column j's sum of the warp's rows.
+    // Of 16 columns lane j stores the j-th one's sum of its 16 lanes.
     __device__ __forceinline__ void reduce(Epilogue& e, WorkTile work, u32 subtile) {
         const GemmParams& params = e.storage.params;
-        float sum = 0.0f;
+        const u32 lane = lane_index() % SUM_BLOCK;
 #pragma unroll
-        for (u32 j = 0; j < SUBTILE_N; ++j) {
-            const float of_warp = sum_of_lanes(values[j]);
-            sum = lane_index() == j ? of_warp : sum;
+        for (u32 first = 0; first < SUBTILE_N; first += SUM_BLOCK) {
+            float sum = 0.0f;
+#pragma unroll
+            for (u32 j = 0; j < SUM_BLOCK; ++j) {
+                const float of_lanes = sum_of_lanes(values[first + j]);
+                sum = lane == j ? of_lanes : sum;
+            }
+            store_partial(params.*SUMS, work.l, sum_blocks(params.d_rows()), params.d_columns(),
+                          e.d_row(work, subtile) / SUM_BLOCK,
+                          e.d_column(work, subtile) + first + lane, sum);
         }
-        store_partial(params.*SUMS, work.l, (params.d_rows() + SUM_BLOCK - 1) / SUM_BLOCK,
-                      params.d_columns(), e.d_row(work, subtile) / SUM_BLOCK,
-                      e.d_column(work, subtile) + lane_index(), sum);
     }
 };

@@ -1,7 +1,7 @@
 // scalar_sum: the sum of all values, which are handed on.
 //
-// A thread adds 32 columns, the first ones first, and the lanes of a warp add these sums as
-// a butterfly. The host adds the blocks, first along a row, then the rows, then the batches.
+// A thread adds 16 columns, and 16 lanes add these sums. The host adds the blocks, first along a
+// row, then the rows, then the batches.
 #pragma once
 #include "partial_sums.cuh"
 
@@ -16,14 +16,16 @@ struct ScalarSum : Unary<A> {
         return x;
     }
 
-    // One lane stores the warp's sum.
+    // The first of 16 lanes stores the sum of their rows.
     __device__ __forceinline__ void reduce(Epilogue& e, WorkTile work, u32 subtile) {
         const GemmParams& params = e.storage.params;
-        const float sum = sum_of_lanes(sum_of_columns(values));
-        if (lane_index() != 0) return;
-        store_partial(params.*SUMS, work.l, (params.d_rows() + SUM_BLOCK - 1) / SUM_BLOCK,
-                      (params.d_columns() + SUM_BLOCK - 1) / SUM_BLOCK,
-                      e.d_row(work, subtile) / SUM_BLOCK, e.d_column(work, subtile) / SUM_BLOCK,
-                      sum);
+#pragma unroll
+        for (u32 first = 0; first < SUBTILE_N; first += SUM_BLOCK) {
+            const float sum = sum_of_lanes(sum_of_columns(values + first));
+            if (lane_index() % SUM_BLOCK == 0)
+                store_partial(params.*SUMS, work.l, sum_blocks(params.d_rows()),
+                              sum_blocks(params.d_columns()), e.d_row(work, subtile) / SUM_BLOCK,
+                              (e.d_column(work, subtile) + first) / SUM_BLOCK, sum);
+        }
     }
 };

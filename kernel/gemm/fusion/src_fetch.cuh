@@ -16,7 +16,7 @@ struct SrcFetch : Leaf {
 #pragma unroll
         for (u32 chunk = 0; chunk < SUBTILE_N / Element::PER_CHUNK; ++chunk) {
             u32x4 v;
-            smem_ld(source + swizzled_offset<C_ROW_NBYTES>(e.row, chunk), v);
+            smem_ld(source + swizzled_offset<C_ROW_NBYTES, LANES>(e.row, chunk), v);
             const u32 words[4] = {v.x, v.y, v.z, v.w};
             Element::decode(words, c + Element::PER_CHUNK * chunk);
         }
