@@ -287,7 +287,7 @@ def functions_of_fp4ref() -> Iterator[Public]:
         },
         {
             **dict.fromkeys(("tile_m", "tile_n", "tile_k"), "whole"),
-            **dict.fromkeys(("stages", "c_stages", "d_stages"), "whole"),
+            **dict.fromkeys(("stages", "c_stages", "d_stages", "subtile_n"), "whole"),
             **dict.fromkeys(("accumulator_stages", "clc_stages"), "whole"),
             **dict.fromkeys(("cta_group", "cluster_m", "cluster_n"), "whole"),
             **dict.fromkeys(("k_group", "raster_swizzle", "splits"), "whole"),

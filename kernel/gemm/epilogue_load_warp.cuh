@@ -1,4 +1,4 @@
-// Part 7. epilogue_load_warp: loads C by subtiles of 128 x 32, when beta is not 0.
+// Part 7. epilogue_load_warp: loads C by subtiles, when beta is not 0.
 #pragma once
 #include "../hardware/tma.cuh"
 #include "epilogue/subtile_order.cuh"

@@ -111,6 +111,7 @@ VALUES: dict[str, tuple[Any, ...]] = {
     "activation": (None, *activations(), "tanh"),
     "c_stages": (1, 40),
     "d_stages": (1, 0, 20),
+    "subtile_n": (16, 32, 64, 128, 24),
     "reuse_smem_c": (False, True, 1),
     "delay_tma_store": (False, True, 1),
     "splits": (1, 2, 0, 70_000),

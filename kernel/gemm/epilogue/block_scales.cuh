@@ -42,7 +42,8 @@ struct BlockScaleFactorRowStore {
 #pragma unroll
         for (u32 i = 0; i < PAIRS; i += 2) {
             const u32 column = first + 2 * i;
-            if (column * SFD_VEC_SIZE / ATOM_N >= (params.d_columns() + ATOM_N - 1) / ATOM_N) return;
+            const u32 atom = column * SFD_VEC_SIZE / ATOM_N;
+            if (atom >= (params.d_columns() + ATOM_N - 1) / ATOM_N) return;
             const u64 address = sfd_address(params, row, column, work.l);
             if constexpr (PAIRS == 1)
                 gmem_st(address, scales[0]);

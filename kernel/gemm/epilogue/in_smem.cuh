@@ -14,29 +14,28 @@ struct InSmem {
     static constexpr u32 ROW_NBYTES = 4 * SUBTILE_N;
     static constexpr u32 PER_CHUNK = 4;
 
-    // Shared address of a chunk of one of this warp's rows.
-    static __device__ __forceinline__ u32 address(const Epilogue& e, u32 row, u32 chunk) {
-        constexpr u32 OF_PANEL = ROW_NBYTES < PANEL_NBYTES ? ROW_NBYTES : PANEL_NBYTES;
-        return e.storage.element_wise(0) + e.lane * OF_PANEL +
-               swizzled_offset<ROW_NBYTES, LANES>(row, chunk);
-    }
-
     // Write this thread's row, and read its row of D.
     static __device__ __forceinline__ void place(const Epilogue& e, Subtile& z) {
+        constexpr u32 OF_PANEL = ROW_NBYTES < PANEL_NBYTES ? ROW_NBYTES : PANEL_NBYTES;
+        const u32 buffer = e.storage.element_wise(0) + e.lane * OF_PANEL;
         const u32 row = e.row - e.lane;
         warp_sync();  // every lane has read the subtile before
 #pragma unroll
         for (u32 chunk = 0; chunk < SUBTILE_N / PER_CHUNK; ++chunk)
-            smem_st(address(e, row, chunk), z + PER_CHUNK * chunk);
+            smem_st(buffer + swizzled_offset<ROW_NBYTES, LANES>(row, chunk),
+                    z + PER_CHUNK * chunk);
         warp_sync();
         if constexpr (TRANSPOSES) {
 #pragma unroll
             for (u32 j = 0; j < SUBTILE_N; ++j)
-                z[j] = from_bits(smem_ld(address(e, j, row / PER_CHUNK) + row % PER_CHUNK * 4));
+                z[j] = from_bits(smem_ld(
+                    buffer + swizzled_offset<ROW_NBYTES, LANES>(j, row / PER_CHUNK) +
+                    row % PER_CHUNK * 4));
         } else {
 #pragma unroll
             for (u32 chunk = 0; chunk < SUBTILE_N / PER_CHUNK; ++chunk)
-                smem_ld(address(e, row, chunk), z + PER_CHUNK * chunk);
+                smem_ld(buffer + swizzled_offset<ROW_NBYTES, LANES>(row, chunk),
+                        z + PER_CHUNK * chunk);
         }
     }
 };
