@@ -86,9 +86,9 @@ PLACES = [
     ("amax_D", 2, 0, "", "rows 0 to 39, columns 0 to 49"),
     ("amax_n", 4 * 49, 1, "n 49", "rows 0 to 39, column 49"),
     ("amax_m", 4 * 39, 1, "m 39", "row 39, columns 0 to 49"),
-    ("sum_r", 4 * (50 + 7), 3, "m 32, n 7", "rows 32 to 39, column 7"),
-    ("sum_c", 4 * (2 * 3 + 1), 3, "m 3, n 32", "row 3, columns 32 to 49"),
-    ("sum_t", 4 * 3, 3, "m 32, n 32", "rows 32 to 39, columns 32 to 49"),
+    ("sum_r", 4 * (2 * 50 + 7), 3, "m 32, n 7", "rows 32 to 39, column 7"),
+    ("sum_c", 4 * (4 * 3 + 2), 3, "m 3, n 32", "row 3, columns 32 to 47"),
+    ("sum_t", 4 * (2 * 4 + 2), 3, "m 32, n 32", "rows 32 to 39, columns 32 to 47"),
 ]
 
 
