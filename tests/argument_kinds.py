@@ -318,7 +318,7 @@ planned.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
 def functions_that_multiply() -> Iterator[Public]:
     """Products and runs, and what is said about them."""
     two = {"a": (QA, "block_scaled"), "b": (QA, "block_scaled")}
-    yield _public(fp4ref.matmul, two)
+    yield _public(fp4ref.matmul, two | {"report": (False, "flag")})
     yield _public(fp4ref.compare, {"a": (RUN, "run"), "b": (RUN, "run")})
     yield _public(fp4ref.certify, {"run": (RUN, "run")})
     yield Public(

@@ -175,6 +175,35 @@ def chain_row(i: int, a: Operand, b: Operand, d: U32) -> None:
 
 
 @njit(cache=True)
+def single_outputs(
+    a: Operand, b: Operand, rows: I64, columns: I64, first: int, d: U32
+) -> None:
+    """Compute single outputs of the instruction that starts at group `first`.
+
+    Parameters
+    ----------
+    rows, columns, d : (count,)
+        `d` holds C on entry.
+    """
+    for at in range(rows.size):
+        i, j = rows[at], columns[at]
+        sums = np.zeros(GROUPS, np.int64)
+        for g in range(GROUPS):
+            for k in range(GROUP * (first + g), GROUP * (first + g + 1)):
+                sums[g] += np.int64(a.halves[i, k]) * np.int64(b.halves[k, j])
+        d[at] = gst_fdpa(
+            (sums[0], sums[1], sums[2], sums[3]),
+            row_groups(a.live, i, first),
+            row_groups(a.significand, i, first),
+            row_groups(a.exponent, i, first),
+            column_groups(b.live, first, j),
+            column_groups(b.significand, first, j),
+            column_groups(b.exponent, first, j),
+            int(np.int64(d[at])),
+        )
+
+
+@njit(cache=True)
 def chain_serial(a: Operand, b: Operand, d: U32) -> None:
     """Run `chain_row` over all rows on the calling thread."""
     for i in range(d.shape[0]):

@@ -61,13 +61,13 @@ def matmul_mxf8f6f4(
         A shape, a type, a code or a format is not legal.
     """
     terms = [
-        _scaled_terms(*operand)
+        scaled_terms(*operand)
         for operand in (("a", a, sfa, a_format), ("b", b, sfb, b_format))
     ]
     return multiply_terms(terms[0], terms[1], VEC_SIZE, c)
 
 
-def _scaled_terms(
+def scaled_terms(
     name: str, codes: npt.ArrayLike, scales: npt.ArrayLike, element: ElementFormat
 ) -> Terms:
     """Return an operand whose exponents hold those of its scales."""

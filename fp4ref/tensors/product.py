@@ -2,39 +2,53 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fp4ref.arguments import require_instance
 from fp4ref.errors import InputError
-from fp4ref.numerics import (
-    ElementFormat,
-    matmul_block_scaled,
-    matmul_mxf8f6f4,
-    matmul_unscaled,
-)
+from fp4ref.numerics import ElementFormat
 from fp4ref.numerics.elements import element
+from fp4ref.numerics.integer_models import BlockScaledModel, IntegerModel, TermsModel
 from fp4ref.numerics.kinds import MmaKind, kind_of
+from fp4ref.numerics.tier_report import TierReport
+from fp4ref.numerics.tiers import multiply
 from fp4ref.tensors.block_scaled import BlockScaled
 from fp4ref.tensors.unscaled import Operand, OperandLike, require_operand
 
 
-def matmul(a: OperandLike, b: OperandLike) -> NDArray[np.float32]:
+@overload
+def matmul(
+    a: OperandLike, b: OperandLike, *, report: Literal[False] = False
+) -> NDArray[np.float32]: ...
+@overload
+def matmul(
+    a: OperandLike, b: OperandLike, *, report: Literal[True]
+) -> tuple[NDArray[np.float32], TierReport]: ...
+def matmul(
+    a: OperandLike, b: OperandLike, *, report: bool = False
+) -> NDArray[np.float32] | tuple[NDArray[np.float32], TierReport]:
     """Return A @ B.T as the FP32 accumulators after the last instruction.
 
     Global scales are *not* divided out: they belong in the epilogue's alpha, as in the
-    kernel.
+    kernel. BLAS multiplies where a bound proves that it gives the same bits: see
+    `fp4ref.numerics.tiers`.
 
     Parameters
     ----------
     a, b
         (M, K) and (N, K), or (L, M, K) and (L, N, K). Arrays of an operand format
         without scales, as bfloat16, are taken as they are.
+    report
+        Also return which tier computed each tile of D, and why; ``print`` it.
 
     Returns
     -------
     (M, N) or (L, M, N) float32
+    TierReport
+        With `report`.
 
     Raises
     ------
@@ -42,6 +56,7 @@ def matmul(a: OperandLike, b: OperandLike) -> NDArray[np.float32]:
         Formats or shapes do not fit.
     """
     a, b = require_operand(a, "a"), require_operand(b, "b")
+    require_instance(report, "report", bool, "Say True or False")
     kind = require_pair(a, b)
     if a.codes.shape[:-2] != b.codes.shape[:-2] or a.shape[-1] != b.shape[-1]:
         raise InputError(
@@ -49,12 +64,12 @@ def matmul(a: OperandLike, b: OperandLike) -> NDArray[np.float32]:
             "(D = A @ B.T)"
         )
     lead = a.codes.shape[:-2]
-    if not lead:
-        return _product(kind, a, b, ())
     d = np.empty((*lead, a.shape[-2], b.shape[-2]), np.float32)
+    tiers = TierReport()
     for i in np.ndindex(*lead):
-        d[i] = _product(kind, a, b, i)
-    return d
+        d[i], found = multiply(_model(kind, a, b, i))
+        tiers.tiles += found.tiles
+    return (d, tiers) if report else d
 
 
 def require_pair(a: Operand, b: Operand) -> MmaKind:
@@ -79,26 +94,17 @@ def _in_words(q: Operand) -> str:
     return f"{q.format} with {q.scale_format.name} scales"
 
 
-def _product(
-    kind: MmaKind, a: Operand, b: Operand, i: tuple[int, ...]
-) -> NDArray[np.float32]:
-    """Multiply one pair of matrices."""
+def _model(kind: MmaKind, a: Operand, b: Operand, i: tuple[int, ...]) -> IntegerModel:
+    """Return the integer model of one pair of matrices."""
     a_format, b_format = (ElementFormat(element(q.format).name) for q in (a, b))
     if not isinstance(a, BlockScaled) or not isinstance(b, BlockScaled):
         of_a, of_b = (_whole_steps(q.codes[i], kind.k) for q in (a, b))
-        return matmul_unscaled(of_a, of_b, a_format=a_format, b_format=b_format)
-    scales = (a.scales[i], b.scales[i])
+        return TermsModel(of_a, of_b, a_format, b_format)
+    of_a, of_b = a.codes[i], b.codes[i]
+    sfa, sfb = a.scales[i], b.scales[i]
     if kind.name == "mxf8f6f4":
-        return matmul_mxf8f6f4(
-            a.codes[i], b.codes[i], *scales, a_format=a_format, b_format=b_format
-        )
-    return matmul_block_scaled(
-        a.codes[i],
-        b.codes[i],
-        *scales,
-        scale_format=a.scale_format,
-        vec_size=a.vec_size,
-    )
+        return TermsModel(of_a, of_b, a_format, b_format, sfa, sfb)
+    return BlockScaledModel(of_a, of_b, sfa, sfb, a.scale_format, a.vec_size)
 
 
 def _whole_steps(codes: NDArray[Any], k: int) -> NDArray[Any]:

@@ -1,0 +1,158 @@
+"""tiers: the bits of the integer model, whatever computed them; a loose bound shows."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from assert_bits import assert_bits_equal
+from tier_cases import DISTRIBUTIONS, block_scaled, of_integers
+
+from fp4ref.numerics import compiled, factors, one_step, tiers
+from fp4ref.numerics.decode_factors import decode_factors
+from fp4ref.numerics.elements import ElementFormat, ScaleFormat
+from fp4ref.numerics.integer_models import BlockScaledModel, TermsModel
+from fp4ref.numerics.tier_report import Tier
+
+K = 1024
+
+
+@pytest.mark.parametrize("name", DISTRIBUTIONS)
+def test_a_million_outputs_are_those_of_the_integer_model(name, rotating_seed):
+    """128,000 outputs of each of eight distributions, and nine sizes of tile."""
+    model = block_scaled(name, rotating_seed, 320, 400, K)
+    d, _ = tiers.multiply(model)
+    assert_bits_equal(d, of_integers(model))
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", range(50))
+@pytest.mark.parametrize("name", DISTRIBUTIONS)
+def test_a_hundred_million_outputs_are_those_of_the_integer_model(name, seed):
+    model = block_scaled(name, seed, 500, 500, K)
+    d, _ = tiers.multiply(model)
+    assert_bits_equal(d, of_integers(model))
+
+
+@pytest.mark.parametrize("name", DISTRIBUTIONS)
+def test_numpy_alone_gives_the_same_bits(name, monkeypatch):
+    model = block_scaled(name, 2, 40, 50, 512)
+    d, _ = tiers.multiply(model)
+    monkeypatch.setattr(compiled, "AVAILABLE", False)
+    alone, _ = tiers.multiply(block_scaled(name, 2, 40, 50, 512))
+    assert_bits_equal(alone, d)
+
+
+def shares(name: str) -> dict[Tier, float]:
+    return dict(tiers.multiply(block_scaled(name, 1, 256, 256, K))[1].shares)
+
+
+def test_each_distribution_takes_the_tier_that_its_bounds_allow():
+    assert shares("normal")[Tier.FLOAT32] == 1
+    assert 0 < shares("positive")[Tier.FLOAT32] < 1
+    assert shares("log_normal")[Tier.FLOAT64] > 0.9
+    assert shares("any_scale")[Tier.FLOAT64] > 0.9
+    assert 0 < shares("any_scale")[Tier.INTEGER] < 0.1
+    assert shares("below_the_kept_bits")[Tier.INTEGER] > 0.1
+
+
+def test_the_report_says_for_each_tile_which_tier_and_why():
+    _, report = tiers.multiply(block_scaled("outliers", 1, 600, 64, 512))
+    assert [(t.rows, t.columns) for t in report.tiles] == [
+        (range(0, 512), range(0, 64)),
+        (range(512, 600), range(0, 64)),
+    ]
+    assert sum(t.macs[tier] for t in report.tiles for tier in Tier) == 600 * 64 * 512
+    text = str(report)
+    assert "D[512:600, 0:64]" in text
+    assert "some rows or columns of finer units" in text
+
+
+def differences(name: str) -> int:
+    model = block_scaled(name, 3, 128, 128, K)
+    d, _ = tiers.multiply(model)
+    return int((d.view(np.uint32) != of_integers(model).view(np.uint32)).sum())
+
+
+def test_a_bound_of_25_bits_goes_red(monkeypatch):
+    assert differences("edge_of_24_bits") == 0
+    monkeypatch.setattr(tiers, "FLOAT32_BITS", 25)
+    assert differences("edge_of_24_bits") > 0
+
+
+def test_a_doubt_margin_of_nothing_goes_red(monkeypatch):
+    assert differences("below_the_kept_bits") == 0
+    monkeypatch.setattr(one_step, "MARGIN", 0)
+    assert differences("below_the_kept_bits") > 0
+
+
+def test_terms_that_lose_bits_taken_for_whole_go_red(monkeypatch):
+    monkeypatch.setattr(tiers, "is_lossless", lambda *_: True)
+    assert differences("below_the_kept_bits") > 0
+
+
+ELEMENTS = [e for e in ElementFormat if e.value not in ("f32", "tf32")]
+
+
+@pytest.mark.parametrize("kind", ["integers", "numbers", "raw"])
+@pytest.mark.parametrize("element", ELEMENTS)
+def test_the_kinds_without_scales_have_the_bits_of_theirs(element, kind):
+    rng = np.random.default_rng(element.bits)
+    codes = rng.integers(0, 1 << element.bits, (2, 40, 128))
+    if kind != "raw":
+        chosen = rng.integers(-3, 4, (2, 40, 128)).astype(np.float32)
+        if kind == "numbers":
+            chosen = rng.standard_normal((2, 40, 128)).astype(np.float32)
+        codes = element.element.encode(chosen)
+    a, b = codes.astype(element.element.code_dtype)
+    model = TermsModel(a, b, element, element)
+    d, report = tiers.multiply(model)
+    assert_bits_equal(d, of_integers_of_terms(model))
+    if kind == "integers":
+        assert report.shares[Tier.FLOAT32] == 1
+
+
+def of_integers_of_terms(model: TermsModel) -> np.ndarray:
+    steps = slice(0, model.a.shape[1] // model.step)
+    rows, columns = np.arange(len(model.a)), np.arange(len(model.b))
+    c = np.zeros((len(rows), len(columns)), np.float32)
+    return model.tile(rows, columns, steps, c)
+
+
+@pytest.mark.parametrize("middle", [127, 60, 200, None])
+@pytest.mark.parametrize("element", [e for e in ELEMENTS if e.bits <= 8])
+def test_mx_formats_have_the_bits_of_theirs(element, middle):
+    rng = np.random.default_rng([element.bits, middle or 0])
+    a, b = rng.integers(0, 1 << element.bits, (2, 40, 128), np.uint8)
+    low, high = (0, 256) if middle is None else (middle - 3, middle + 4)
+    sfa, sfb = rng.integers(low, high, (2, 40, 4)).astype(np.uint8)
+    model = TermsModel(a, b, element, element, sfa, sfb)
+    d, _ = tiers.multiply(model)
+    assert_bits_equal(d, of_integers_of_terms(model))
+
+
+@pytest.mark.parametrize("spread", [1, 20, 120])
+@pytest.mark.parametrize("vec_size", [16, 32])
+def test_ue8m0_scales_of_any_width_have_the_bits_of_the_model(vec_size, spread):
+    rng = np.random.default_rng([vec_size, spread])
+    a, b = rng.integers(0, 16, (2, 40, 512), np.uint8)
+    middle = rng.integers(20 if spread < 120 else 127, 128)
+    low, high = max(middle - spread, 0), min(middle + spread, 254)
+    sfa, sfb = rng.integers(low, high, (2, 40, 512 // vec_size)).astype(np.uint8)
+    model = BlockScaledModel(a, b, sfa, sfb, ScaleFormat.UE8M0, vec_size)
+    d, _ = tiers.multiply(model)
+    assert_bits_equal(d, of_integers(model))
+
+
+@pytest.mark.parametrize("element", ELEMENTS)
+def test_factors_without_numba_are_the_compiled_ones(element, monkeypatch):
+    rng = np.random.default_rng(element.bits)
+    codes = rng.integers(0, 1 << element.bits, (40, 128))
+    codes = codes.astype(element.element.code_dtype)
+    found = decode_factors(codes, element.element, element.k_step)
+    monkeypatch.setattr(compiled, "AVAILABLE", False)
+    alone = decode_factors(codes, element.element, element.k_step)
+    for name, one, other in zip(factors.Factors._fields, found, alone, strict=True):
+        if name == "square":
+            np.testing.assert_allclose(one, other, rtol=1e-12)
+        else:
+            np.testing.assert_array_equal(one, other, err_msg=name)
