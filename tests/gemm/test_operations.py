@@ -154,6 +154,32 @@ def test_d_is_as_near_to_float64_as_its_nodes_let_it_be(name: str) -> None:
     check_bound(name)
 
 
+def test_a_scaled_operation_takes_its_maxima_before_its_scales() -> None:
+    """By hand: each sum is exact in float64, and rounded once."""
+    options = {"element": "e4m3", "d": "e5m2"}
+    config = config_of("ScaledLinCombPerRowBiasEltActAmaxAux", **options)
+    given = launch(config, 0)
+    plain = {"alpha": 1.0, "config": GemmConfig(), "trace": False}
+    products = fp4ref.run(given["a"], given["b"], **plain).d.astype(np.float64)
+    given["alpha"] = 0.5
+    given["arguments"] |= {
+        **{"scale_a": 2.0, "scale_b": 0.25, "scale_c": 4.0, "beta": 0.125},
+        **{"scale_d": 1e5, "scale_aux": 64.0},
+    }
+    bias, c = given["arguments"]["bias"][:, None], given["c"].astype(np.float64)
+    z = (0.5 * c + (0.25 * products + bias).astype(np.float32)).astype(np.float32)
+    y = np.maximum(z, 0)
+    run = fp4ref.run(**given, config=config, trace=False)
+    d = np.clip(y * np.float32(1e5), 0, 57344).astype(ml_dtypes.float8_e5m2)
+    stored = np.clip(z * np.float32(64), -448, 448).astype(ml_dtypes.float8_e4m3fn)
+    assert np.array_equal(run.d, d)
+    assert np.array_equal(run.aux["aux"], stored)
+    assert run.reductions == {"amax_d": y.max(), "amax_aux": abs(z).max()}
+    without = config_of("ScaledLinCombPerRowBiasEltActAmaxAux", d="f16")
+    names = [each.name for each in arguments_of(plan(without).fusion).values()]
+    assert not {"scale_d", "amax_d", "scale_aux", "amax_aux"} & {*names}
+
+
 @pytest.mark.soak
 @needs_nvrtc
 @pytest.mark.parametrize("name", NAMES)
@@ -168,7 +194,7 @@ def test_every_operation(name: str) -> None:
 
 
 def ties(dtype: Any) -> NDArray[np.float32]:
-    """Every tie between two finite numbers of a format, and its neighbours."""
+    """Every tie between two numbers of a format, its neighbours, and what is beyond."""
     count = 1 << 8 * np.dtype(dtype).itemsize
     codes = np.arange(count, dtype=np.uint32).astype(f"u{np.dtype(dtype).itemsize}")
     with np.errstate(invalid="ignore"):
@@ -176,7 +202,9 @@ def ties(dtype: Any) -> NDArray[np.float32]:
     numbers = np.unique(numbers[np.isfinite(numbers)])
     middle = ((numbers[1:] + numbers[:-1]) / 2).astype(np.float32)
     up, down = (np.nextafter(middle, np.float32(end)) for end in (np.inf, -np.inf))
-    return np.concatenate([middle, up, down]).astype(np.float32)
+    most = np.float32(numbers[-1])
+    beyond = np.array([most, most * 1.07, most * 1.5, 1e30, np.inf], np.float32)
+    return np.concatenate([middle, up, down, beyond, -beyond]).astype(np.float32)
 
 
 def converted_ties(d: Any, element: Any) -> None:
