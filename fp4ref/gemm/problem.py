@@ -127,6 +127,8 @@ class GemmProblem:
             a, b, m, n = b, a, n, m
         passed = dict(arguments or {})
         if bias is not None and config.epilogue.fusion is not None:
+            if "bias" in passed:
+                raise InputError("bias is passed as bias= and in arguments; drop one")
             passed["bias"], bias = bias, None
         at = self._upload(a, b, c, bias)
         slots = place(self.plan.fusion, machine.gmem, passed, self.stored_shape)

@@ -73,6 +73,7 @@ def launched(tree: Value, **given: Any) -> fp4ref.Run:
         (row("a b"), {}, "a node is called 'a b': letters, digits and _ only"),
         (row("class"), {}, "a node is called 'class': a short ASCII name"),
         (row("x" * 41), {}, "a short ASCII name"),
+        (row(None), {}, r"without a name: .*Use row\('bias'\)"),  # type: ignore[arg-type]
         ((acc | aux("y")) * (acc | aux("y")), {}, "stores 'y' 2 times"),
         (
             acc | branch(lambda z: z) | branch(lambda z: z),
@@ -125,6 +126,11 @@ def test_a_tree_that_cannot_be_is_refused_with_the_rule(
         (acc, {"arguments": {"x": 1}}, "arguments: 'x'; this kernel takes nothing"),
         (acc, {"arguments": [1]}, "arguments"),
         (acc, {"bias": np.zeros(N, np.float32)}, "arguments: 'bias'"),
+        (
+            acc + row("bias"),
+            {"bias": np.zeros(N, np.float32), "arguments": {"bias": 0}},
+            "bias is passed as bias= and in arguments",
+        ),
     ],
 )
 def test_what_a_launch_passes_is_checked_before_it(
@@ -143,6 +149,8 @@ def test_what_a_launch_passes_is_checked_before_it(
         lambda: aux("y", "e2m1"),  # type: ignore[arg-type]
         lambda: aux_load("y", 3),  # type: ignore[arg-type]
         lambda: acc | 3,  # type: ignore[operator]
+        lambda: acc | branch(lambda z: None),  # type: ignore[arg-type, return-value]
+        lambda: build(acc, tile=3),
     ],
 )
 def test_what_is_no_formula_is_refused(make: Any) -> None:

@@ -137,6 +137,12 @@ def node_of(value: ValueLike) -> Node:
         return value.node
     if isinstance(value, Node):
         return value
+    given: object = value
+    if given is None or isinstance(given, str):
+        raise InputError(
+            f"{shown(value)} is no part of a formula: give a value, as alpha * acc, or "
+            "a number"
+        )
     return Constant(require_finite_float32(value, "a constant of the tree"))
 
 
@@ -249,9 +255,12 @@ def build(
     Raises
     ------
     InputError
-        `tree` is no formula.
+        `tree` is no formula, or an epilogue has no such field.
     """
     node = node_of(tree)
+    known = [each.name for each in fields(Epilogue)]
+    for name in more:
+        require_choice(name, "a field of the epilogue", known)
     source = (d if d in _SOURCES else "f32") if c is None else c
     reads_c = any(isinstance(each, SrcFetch) for each in node.walk())
     return Epilogue(

@@ -190,9 +190,15 @@ def operation(
             "of SM90's register fragment, which this kernel has not. Use "
             "groups_per_tile=1"
         )
+    for what, function in (("activation", activation), ("d_activation", d_activation)):
+        if not callable(function):
+            raise ConfigError(
+                f"{what}={function!r:.40}: a function of fp4ref.fusion is needed, as "
+                "relu. Use one without quotes"
+            )
     has_scales = name.endswith("BlockScaleFactor")
     chosen = ("nvfp4" if has_scales else "f16") if d is None else d
-    if has_scales != (chosen in BLOCKS):
+    if has_scales != (isinstance(chosen, str) and chosen in BLOCKS):
         raise ConfigError(
             f"{name} with d={chosen!r:.20}: D has block scales only with an operation "
             "for them. Use d=None, or the operation of the other name"

@@ -6,7 +6,7 @@ from collections import Counter
 from keyword import iskeyword
 
 from fp4ref.arguments import shown
-from fp4ref.gemm.fusion.node import Node
+from fp4ref.gemm.fusion.node import Node, slot
 from fp4ref.gemm.fusion.split_tree import SplitTree
 from fp4ref.gemm.fusion.split_tree_fetch import SplitTreeFetch
 from fp4ref.gemm.fusion.src_fetch import SrcFetch
@@ -84,6 +84,8 @@ def _names(p: Plan) -> str | None:
         return None
     by_name: dict[str, set[Node]] = {}
     for node in tree.walk():
+        if slot("bias") in node.template:
+            return "a broadcast without a name: a tree names it. Use row('bias')"
         for each in node.arguments:
             name = each.name
             if not isinstance(name, str) or not name.isidentifier():
