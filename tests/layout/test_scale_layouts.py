@@ -7,7 +7,13 @@ import pytest
 
 from fp4ref import BlockScaled
 from fp4ref.errors import InputError, LayoutError
-from fp4ref.layout import LaidOutScales, RaggedScales, layout_nbytes, swizzle_scales
+from fp4ref.layout import (
+    LaidOutScales,
+    RaggedScales,
+    layout_nbytes,
+    scale_offsets,
+    swizzle_scales,
+)
 
 LAYOUTS = ("row_major", "128x4", "8x4")
 SHAPES = ((1, 1), (8, 4), (9, 5), (20, 4), (128, 4), (130, 9))
@@ -43,6 +49,12 @@ def test_every_scale_lies_where_it_should(rows: int, cols: int, layout: str) -> 
         moved = laid.convert(other)  # type: ignore[arg-type]
         assert moved.layout == other
         assert (moved.matrix() == matrix).all()
+
+
+def test_8x4_has_rows_of_four_in_blocks_of_32_bytes() -> None:
+    """Scales (0, 3), (7, 0), (8, 0) and (8, 4) of 9 x 5."""
+    offsets = scale_offsets(9, 5, "8x4")
+    assert offsets[[0, 7, 8, 8], [3, 0, 0, 4]].tolist() == [3, 28, 64, 96]
 
 
 def test_128x4_is_that_of_the_kernel() -> None:
