@@ -29,3 +29,9 @@ def test_a_changed_example_is_not_changed_in_silence(
     monkeypatch.setitem(trees._BIAS, "no such line", "")
     with pytest.raises(AssertionError, match="example 70 has changed: no such line"):
         trees.biased_70(tmp_path)
+
+
+@pytest.mark.soak
+def test_the_ten_kernels_of_71_have_the_bits_of_our_tree(tools: Toolchain):
+    """The kernels 6 to 9 are CUTLASS's tree, the others its named operation."""
+    trees.cutlass_71(("eager",), (144, 120, 72))
