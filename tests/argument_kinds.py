@@ -259,6 +259,31 @@ def functions_of_scales() -> Iterator[Public]:
             call, {name: (flat, "codes"), "rows": (2, "whole"), "cols": (4, "whole")}
         )
     yield _public(la.scale_atom, {"crd": ((3, 1), "int_tuple")})
+    yield from functions_of_scale_layouts()
+
+
+def functions_of_scale_layouts() -> Iterator[Public]:
+    """Scales in an order that has a name."""
+    la = layout
+    for call in (la.layout_nbytes, la.scale_offsets):
+        yield _public(
+            call,
+            {
+                "rows": (130, "whole"),
+                "cols": (5, "whole"),
+                "layout": ("8x4", "choice"),
+            },
+        )
+    laid_out = la.LaidOutScales.of(SCALES, "8x4")
+    yield _public(
+        la.LaidOutScales,
+        {
+            "data": (laid_out.data, "codes"),
+            "rows": (2, "whole"),
+            "cols": (4, "whole"),
+            "layout": ("8x4", "choice"),
+        },
+    )
 
 
 def _public(call: Callable[..., Any], arguments: dict[str, tuple[Any, str]]) -> Public:
@@ -469,8 +494,9 @@ RESULTS = {
     *("Comparison", "Plan", "Run", "Trace", "ScaleFormat", "doctor", "oracle"),
     "GemmConfig",  # it only asks; `planned` stands for it
     *("ElementFormat", "Operand", "SwizzleMode", "TmemScalePosition", "Player"),
+    *("RaggedScales", "PANEL_NBYTES"),
 }
-"""What a function gives back, what takes no argument, and enumerations."""
+"""What a function gives back, what takes no argument, enumerations, constants."""
 
 PUBLIC = [
     *functions_of_numerics(),

@@ -30,6 +30,8 @@ ATOMS: Final[dict[str, tuple[int, int]]] = {
     "8x4": (8, 4),
 }
 """Rows and columns that a layout pads to."""
+MOST_NBYTES: Final = 1 << 32
+"""Of a matrix whose offsets are written out, 8 bytes for each."""
 
 
 def layout_nbytes(rows: int, cols: int, layout: ScaleLayout) -> int:
@@ -40,8 +42,18 @@ def layout_nbytes(rows: int, cols: int, layout: ScaleLayout) -> int:
 
 
 def scale_offsets(rows: int, cols: int, layout: ScaleLayout) -> NDArray[np.int64]:
-    """Give the byte of each scale (rows, cols)."""
-    _require_layout(layout)
+    """Give the byte of each scale (rows, cols).
+
+    Raises
+    ------
+    InputError
+        There is no such layout, or the matrix is larger than any memory.
+    """
+    if (nbytes := layout_nbytes(rows, cols, layout)) > MOST_NBYTES:
+        raise InputError(
+            f"rows={rows} and cols={cols}: {nbytes} bytes of scales; need at most "
+            f"{MOST_NBYTES:,}, the offsets of which fit in memory"
+        )
     if layout == "128x4":
         offsets = scale_layout(rows, cols).offsets()[:rows, :cols]
         return offsets.astype(np.int64)
@@ -84,7 +96,7 @@ class LaidOutScales:
         nbytes = layout_nbytes(rows, cols, self.layout)
         if data.ndim == 0 or data.shape[-1] != nbytes:
             raise LayoutError(
-                f"data of shape {data.shape}; {rows} x {cols} scales in the layout "
+                f"data of shape {data.shape}; rows={rows} and cols={cols} in the layout "
                 f"{self.layout} take {nbytes} bytes. Name the layout they are in, and "
                 "keep the buffer flat"
             )

@@ -159,14 +159,14 @@ BAD: list[tuple[str, Callable[[], Any], str]] = [
     (
         "C transposed",
         lambda: fp4ref.run(A, B, C.T, config=GemmConfig.nvfp4(**WITH_C)),
-        "c is float32 (5, 4); give float32 (4, 5)",
+        "c is float32 (5, 4); c_format is 'f32': give float32 (4, 5)",
     ),
     (
         "C in float64",
         lambda: fp4ref.run(
             A, B, C.astype(np.float64), config=GemmConfig.nvfp4(**WITH_C)
         ),
-        "c is float64 (4, 5); give float32 (4, 5)",
+        "c is float64 (4, 5); c_format is 'f32': give float32 (4, 5)",
     ),
     (
         "C as a list",
@@ -181,7 +181,7 @@ BAD: list[tuple[str, Callable[[], Any], str]] = [
             C.astype(np.float16),
             config=GemmConfig.nvfp4(c_format="bf16", beta=1.0),
         ),
-        "c is float16 (4, 5); give uint16",
+        "c is float16 (4, 5); c_format is 'bf16': give bfloat16 (4, 5), or its bits",
     ),
     (
         "C with the bytes turned round",
