@@ -96,8 +96,8 @@ class LaidOutScales:
         nbytes = layout_nbytes(rows, cols, self.layout)
         if data.ndim == 0 or data.shape[-1] != nbytes:
             raise LayoutError(
-                f"data of shape {data.shape}; rows={rows} and cols={cols} in the layout "
-                f"{self.layout} take {nbytes} bytes. Name the layout they are in, and "
+                f"data of shape {data.shape}; rows={rows} and cols={cols} in "
+                f"layout {self.layout} take {nbytes} bytes. Name the layout they are in, and "
                 "keep the buffer flat"
             )
         data.flags.writeable = False
