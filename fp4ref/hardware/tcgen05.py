@@ -45,8 +45,9 @@ from fp4ref.hardware.tensor_memory import (
     lane_column,
 )
 from fp4ref.layout import SwizzleMode
-from fp4ref.numerics import mma_block_scaled, unpack_e2m1
+from fp4ref.numerics import unpack_e2m1
 from fp4ref.numerics.elements import legal_scale_formats
+from fp4ref.numerics.instruction import mma_block_scaled
 from fp4ref.trace import Range
 
 MMA_K = 64
@@ -204,8 +205,8 @@ def _multiply(
         scales_b = read_scales(sfb, who, i.b_sf_id, MMA_K // vec_size)
         share.d.write(
             mma_block_scaled(
-                codes_a ^ 8 if i.negate_a else codes_a,
-                codes_b ^ 8 if i.negate_b else codes_b,
+                np.bitwise_xor(codes_a, np.uint8(8 * i.negate_a)),
+                np.bitwise_xor(codes_b, np.uint8(8 * i.negate_b)),
                 scales_a,
                 scales_b,
                 share.d.read(),

@@ -7,7 +7,7 @@ import pytest
 from assert_bits import assert_bits_equal
 from tier_cases import DISTRIBUTIONS, block_scaled, of_integers
 
-from fp4ref.numerics import compiled, factors, one_step, tiers
+from fp4ref.numerics import compiled, dot, factors, instruction, one_step, tiers
 from fp4ref.numerics.decode_factors import decode_factors
 from fp4ref.numerics.elements import ElementFormat, ScaleFormat
 from fp4ref.numerics.integer_models import BlockScaledModel, TermsModel
@@ -156,3 +156,20 @@ def test_factors_without_numba_are_the_compiled_ones(element, monkeypatch):
             np.testing.assert_allclose(one, other, rtol=1e-12)
         else:
             np.testing.assert_array_equal(one, other, err_msg=name)
+
+
+@pytest.mark.parametrize("start", ["zero", "integers", "wide", "raw"])
+@pytest.mark.parametrize("name", DISTRIBUTIONS)
+def test_one_instruction_has_the_bits_of_the_integer_model(name, start):
+    model = block_scaled(name, 5, 64, 96, 64)
+    rng = np.random.default_rng(len(start))
+    c = rng.integers(-9, 10, (64, 96)).astype(np.float32)
+    if start == "wide":
+        c = np.ldexp(rng.standard_normal((64, 96)), rng.integers(-40, 40, (64, 96)))
+    bits = rng.integers(0, 1 << 32, (64, 96), dtype=np.uint32)
+    c = bits.view(np.float32) if start == "raw" else c.astype(np.float32)
+    operands = (model.a, model.b, model.sfa, model.sfb)
+    kind = {"scale_format": ScaleFormat.UE4M3, "vec_size": 16}
+    before = None if start == "zero" else c
+    found = instruction.mma_block_scaled(*operands, before, **kind)
+    assert_bits_equal(found, dot.mma_block_scaled(*operands, before, **kind))
