@@ -1,4 +1,4 @@
-"""Subtiles of 16 to 128 columns: the same bits, in both codes, and what cannot be."""
+"""Subtiles of 16 to 128 columns, D in rows of N or M: the same bits in both codes."""
 
 from __future__ import annotations
 
@@ -31,12 +31,19 @@ MODES: tuple[dict[str, Any], ...] = (
     {"subtile_n": 64, "element_wise": "smem", "c_stages": 1},
     {"subtile_n": 128, "tile_n": 256, "c_stages": 1, "d_stages": 1},
     {"subtile_n": 16, "tile_n": 64, "splits": 2},
+    {"subtile_n": 32, "store": "transposed", "element_wise": "smem"},
+    {"subtile_n": 16, "store": "transposed", "swap_ab": True, "c_stages": 1},
+    {"subtile_n": 64, "store": "transposed", "swap_ab": True, "splits": 2},
+    {"subtile_n": 32, "swap_ab": True, "element_wise": "smem"},
 )
 
 
 def choice_of(case: TreeCase, mode: dict[str, Any]) -> GemmConfig:
-    """The mode, as far as the tree allows: D in E2M1 has no narrow subtile."""
+    """The mode, as far as the tree allows: E2M1 has neither narrow rows nor M."""
     mode = dict(mode)
+    if case.d == "nvfp4" and "store" in mode:
+        mode["store"], mode["subtile_n"] = "plain", 32
+        mode["element_wise"] = "smem" if "swap_ab" in mode else "registers"
     if case.d == "nvfp4" and mode["subtile_n"] == 16:
         mode["subtile_n"] = 32
     if case.config().epilogue.c_format is None:
@@ -112,6 +119,17 @@ def test_a_long_row_lies_in_boxes_side_by_side() -> None:
     assert (p.d_boxes, p.d_box_n, p.d_box_row_nbytes) == (1, 128, 64)
 
 
+def test_rows_of_m_cost_no_bit() -> None:
+    """One tree, with sums, in both ways: the runs leave the same, whatever it is."""
+    case = next(each for each in TREES if each.name == "sums")
+    given = launch(case, seed=7, shape=SHAPE)
+    found = [
+        bits(fp4ref.run(**given, config=case.config(**mode), trace=False))
+        for mode in ({}, {"store": "transposed", "element_wise": "smem"})
+    ]
+    assert found[0] == found[1]
+
+
 MISTAKES = (
     (
         Change(
@@ -139,13 +157,28 @@ MISTAKES = (
     ),
 )
 """All panels to the first one's columns; a warp's panels behind each other."""
+OF_M = (
+    Change(
+        "fp4ref/gemm/fusion/scalar_sum.py",
+        "sum_of_columns(sum_of_lanes(block))",
+        "sum_of_lanes(sum_of_columns(block))",
+    ),
+    Change(
+        "kernel/gemm/fusion/scalar_sum.cuh",
+        "if constexpr (!M_MAJOR)",
+        "if constexpr (true)",
+    ),
+)
+"""A sum of all where D lies in rows of M, added in the order of rows of N."""
 
 
 def is_wrong(change: Change, backend: Any) -> bool:
     """Whether a line changed gives other bits than the oracle's, or a fault."""
-    case = TREES[0]
-    given = launch(case, seed=5, shape=SHAPE)
-    config = case.config(subtile_n=64)
+    case, mode = TREES[0], {"subtile_n": 64}
+    if change in OF_M:
+        case = next(each for each in TREES if each.name == "sums")
+        mode = {"store": "transposed", "element_wise": "smem"}
+    given, config = launch(case, seed=6, shape=SHAPE), case.config(**mode)
     wanted = bits(oracle.expected(**given, config=config))
     changed = (
         changed_kernel(change, config) if backend == "ptx" else changed_emulator(change)
@@ -158,13 +191,13 @@ def is_wrong(change: Change, backend: Any) -> bool:
     return bits(run) != wanted
 
 
-@pytest.mark.parametrize("change", [of_emulator for of_emulator, _ in MISTAKES])
-def test_a_panel_in_the_wrong_place_is_seen(change: Change) -> None:
+@pytest.mark.parametrize("change", [each for each, _ in (*MISTAKES, OF_M)])
+def test_a_mistake_is_seen(change: Change) -> None:
     assert is_wrong(change, "emulator")
 
 
 @needs_nvrtc
 @pytest.mark.soak
-@pytest.mark.parametrize("change", [of_kernel for _, of_kernel in MISTAKES])
-def test_a_panel_in_the_wrong_place_is_seen_in_the_kernel(change: Change) -> None:
+@pytest.mark.parametrize("change", [each for _, each in (*MISTAKES, OF_M)])
+def test_a_mistake_of_the_kernel_is_seen(change: Change) -> None:
     assert is_wrong(change, "ptx")

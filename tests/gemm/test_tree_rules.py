@@ -14,6 +14,7 @@ import pytest
 import fp4ref
 from fp4ref import GemmConfig, plan
 from fp4ref.errors import ConfigError, InputError
+from fp4ref.gemm.fusion.aux_store import AuxStore
 from fp4ref.gemm.fusion.expression import (
     Value,
     acc,
@@ -81,7 +82,8 @@ def launched(tree: Value, **given: Any) -> fp4ref.Run:
             "a tree with 2 branches: one value is shared",
         ),
         (Value(SplitTreeFetch()) + acc, {}, "SplitTreeFetch outside of a branch"),
-        (acc, {"store": "transposed"}, "store='transposed' with a tree: "),
+        (acc, {"store": "transposed"}, "across its .*Use element_wise=smem"),
+        (Value(AuxStore(acc.node, "y", m_major=True)), {}, "Use store='transposed'"),
         (
             acc,
             {"tmem_load": "16x256b", "d_format": "f16"},

@@ -130,7 +130,8 @@ class VectorArgument(Argument):
     @property
     def sentence(self) -> str:
         """What it is."""
-        return f"{'LMN'[self.axis]} numbers, {self.name}"
+        along = ("batch", "row", "column")[self.axis]
+        return f"a number for each {along} of D in memory, {self.name}"
 
     def place(self, gmem: GlobalMemory, given: Any, shape: Shape) -> int:
         """Upload the numbers."""
@@ -150,14 +151,22 @@ class _Tensor(Argument):
     ----------
     element
         Name of its format; ``"u1"`` is a bit for each element.
+    m_major
+        Whether it lies in rows of M elements, as D does.
     """
 
     element: str = "f32"
+    m_major: bool = False
 
     @property
     def sentence(self) -> str:
         """What it is."""
         return f"M x N elements of {self.element}, {self.name}"
+
+    def _of_user(self, shape: Shape) -> Shape:
+        """(L, M, N), of the shape in memory."""
+        batches, rows, columns = shape
+        return (batches, columns, rows) if self.m_major else shape
 
     def _row_nbytes(self, shape: Shape) -> int:
         return row_nbytes(self.element, shape[2])
@@ -176,13 +185,15 @@ class TensorArgument(_Tensor):
 
     def place(self, gmem: GlobalMemory, given: Any, shape: Shape) -> int:
         """Upload it."""
-        what = f"{self.name}: the tree takes {self._dtype} {shape[1:]}"
+        batches, m, n = self._of_user(shape)
+        what = f"{self.name}: the tree takes {self._dtype} {m, n}"
         tensor = _given(given, what)
         if tensor.dtype == np.uint16 and self._dtype == ml_dtypes.bfloat16:
             tensor = tensor.view(self._dtype)
-        if tensor.dtype != self._dtype or tensor.shape not in (shape, shape[1:]):
+        if tensor.dtype != self._dtype or tensor.shape not in ((batches, m, n), (m, n)):
             raise InputError(f"{what}, and got {tensor.dtype} {tensor.shape}")
-        tensor = np.ascontiguousarray(tensor.reshape(shape))
+        tensor = tensor.reshape(batches, m, n)
+        tensor = np.ascontiguousarray(tensor.swapaxes(1, 2) if self.m_major else tensor)
         codes = tensor.view(np.uint8)
         if self.element == "u1":
             codes = np.packbits(tensor, axis=-1, bitorder="little")
@@ -205,8 +216,10 @@ class TensorResult(_Tensor):
         raw = _stored(gmem, address, (*shape[:2], self._row_nbytes(shape)))
         if self.element == "u1":
             bits = np.unpackbits(raw, axis=-1, bitorder="little")
-            return bits[..., : shape[2]].astype(np.bool_)
-        return raw.view(self._dtype)[..., : shape[2]]
+            stored = bits[..., : shape[2]].astype(np.bool_)
+        else:
+            stored = raw.view(self._dtype)[..., : shape[2]]
+        return stored.swapaxes(1, 2) if self.m_major else stored
 
     def recorded(self, shape: Shape) -> RecordedResult:
         """Say how it lies in memory."""
@@ -262,10 +275,13 @@ class SumResult(Argument):
     ----------
     rows, columns
         Whether the sum goes over the rows, and over the columns.
+    m_major
+        Whether the columns of memory are D's rows, which are added last.
     """
 
     rows: bool = True
     columns: bool = False
+    m_major: bool = False
 
     @property
     def sentence(self) -> str:
@@ -297,6 +313,8 @@ class SumResult(Argument):
         """
         batches, m, n = self._partial(shape)
         partial = _stored(gmem, address, (batches, m, 4 * n)).view(np.float32)
+        if self.m_major:
+            partial = partial.swapaxes(1, 2)
         if self.columns:
             partial = _added(np.moveaxis(partial, 2, 0))[..., None]
         if self.rows:

@@ -25,15 +25,19 @@ class AuxLoad(Node):
         Of the tensor among the launch's arguments.
     element
         Name of its format.
+    m_major
+        Whether D, and so this, lies in rows of M elements. The plan says it.
     """
 
     name: str
     element: str = "f32"
+    m_major: bool = False
 
     @property
     def arguments(self) -> tuple[Argument, ...]:
         """The tensor."""
-        return (TensorArgument(self.name, f"aux_{self.name}", self.element),)
+        slot = f"aux_{self.name}"
+        return (TensorArgument(self.name, slot, self.element, self.m_major),)
 
     @property
     def template(self) -> tuple[str, ...]:

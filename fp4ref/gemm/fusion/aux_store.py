@@ -27,17 +27,21 @@ class AuxStore(Unary):
         Of the tensor among the run's results.
     element
         Name of its format.
+    m_major
+        Whether D, and so this, lies in rows of M elements. The plan says it.
     """
 
     name: str
     element: str = "f32"
+    m_major: bool = False
 
     stores = True
 
     @property
     def arguments(self) -> tuple[Argument, ...]:
         """The tensor."""
-        return (TensorResult(self.name, f"aux_{self.name}", self.element),)
+        slot = f"aux_{self.name}"
+        return (TensorResult(self.name, slot, self.element, self.m_major),)
 
     @property
     def template(self) -> tuple[str, ...]:

@@ -22,14 +22,17 @@ class MaskLoad(Node):
     ----------
     name
         Of the tensor among the launch's arguments.
+    m_major
+        Whether D, and so this, lies in rows of M elements. The plan says it.
     """
 
     name: str
+    m_major: bool = False
 
     @property
     def arguments(self) -> tuple[Argument, ...]:
         """The tensor."""
-        return (TensorArgument(self.name, f"mask_{self.name}", "u1"),)
+        return (TensorArgument(self.name, f"mask_{self.name}", "u1", self.m_major),)
 
     @property
     def template(self) -> tuple[str, ...]:

@@ -23,16 +23,19 @@ class ReluMask(Unary):
     ----------
     name
         Of the tensor among the run's results.
+    m_major
+        Whether D, and so this, lies in rows of M elements. The plan says it.
     """
 
     name: str
+    m_major: bool = False
 
     stores = True
 
     @property
     def arguments(self) -> tuple[Argument, ...]:
         """The tensor."""
-        return (TensorResult(self.name, f"mask_{self.name}", "u1"),)
+        return (TensorResult(self.name, f"mask_{self.name}", "u1", self.m_major),)
 
     @property
     def template(self) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ import numpy as np
 from fp4ref.gemm.config import GemmConfig
 from fp4ref.gemm.fusion.col_broadcast import ColBroadcast
 from fp4ref.gemm.fusion.linear_combination import linear_combination
+from fp4ref.gemm.fusion.majorness import m_major
 from fp4ref.gemm.fusion.node import Node
 from fp4ref.gemm.fusion.row_broadcast import RowBroadcast
 from fp4ref.gemm.fusion.src_fetch import SrcFetch
@@ -134,14 +135,14 @@ class EpilogueValues:
 
     @deduced(
         "activation(beta * C + (alpha * acc + bias)), innermost first; without C, or "
-        "with beta 0, C is +0; or the tree asked for",
+        "with beta 0, C is +0; or the tree asked for, as D lies in memory",
         "CUTLASS sm90_callbacks_tma_warpspecialized.hpp",
     )
     def fusion(self) -> Node:
         """The epilogue's formula as a tree of nodes."""
         config = self.config
-        if isinstance(config.epilogue.fusion, Node):
-            return config.epilogue.fusion
+        if isinstance(tree := config.epilogue.fusion, Node):
+            return tree if config.epilogue.store == "plain" else m_major(tree)
         return linear_combination(
             beta=config.epilogue.beta,
             source=config.epilogue.c_format if self.loads_c else None,

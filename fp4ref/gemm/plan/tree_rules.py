@@ -6,6 +6,7 @@ from collections import Counter
 from keyword import iskeyword
 
 from fp4ref.arguments import shown
+from fp4ref.gemm.fusion.majorness import is_m_major
 from fp4ref.gemm.fusion.node import Node, slot
 from fp4ref.gemm.fusion.split_tree import SplitTree
 from fp4ref.gemm.fusion.split_tree_fetch import SplitTreeFetch
@@ -128,14 +129,20 @@ def _one_branch(p: Plan) -> str | None:
     return None
 
 
-@rule("a thread has a row of D", THIS_KERNEL, _IS_TREE, "fusion", "store", "tmem_load")
+@rule("a thread has a row of D", THIS_KERNEL, _IS_TREE, "fusion", "tmem_load")
 def _rows(p: Plan) -> str | None:
-    if _tree(p) is None:
+    asked = p.config.epilogue.tmem_load
+    if _tree(p) is None or asked == "32x32b":
         return None
-    for name, wanted in (("store", "plain"), ("tmem_load", "32x32b")):
-        if p.config.asked(name) != wanted:
-            return (
-                f"{name}={shown(p.config.asked(name))} with a tree: its nodes count "
-                f"rows and columns of D as a thread has them. Use {name}={wanted}"
-            )
-    return None
+    return (
+        f"tmem_load={shown(asked)} with a tree: its nodes count rows and columns of D "
+        "as a thread has them. Use tmem_load=32x32b"
+    )
+
+
+@rule("the plan says how D lies", THIS_KERNEL, _IS_TREE, "fusion")
+def _majorness(p: Plan) -> str | None:
+    tree = _tree(p)
+    if tree is None or not any(is_m_major(node) for node in tree.walk()):
+        return None
+    return "a node with m_major=True: the plan sets it. Use store='transposed'"
