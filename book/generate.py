@@ -28,6 +28,7 @@ import k_groups  # noqa: E402
 import notebook_pages  # noqa: E402
 import pairs  # noqa: E402
 import pieces  # noqa: E402
+import quantisers  # noqa: E402
 import removals  # noqa: E402
 import rings  # noqa: E402
 import rooms  # noqa: E402
@@ -68,6 +69,7 @@ def files() -> dict[str, str]:
         f"_generated/{epilogue_builder.FILE}": epilogue_builder.picture(),
         **pairs.pictures(),
         "_generated/pieces.md": pieces.page(),
+        "_generated/quantisers.md": quantisers.page(),
         "_generated/removals.md": removals.page(),
         "_generated/rings.md": rings.page(),
         f"_generated/{rings.FILE}": rings.picture(rings.drawn()),
