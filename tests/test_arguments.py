@@ -6,9 +6,10 @@ import re
 from typing import Any
 
 import pytest
-from argument_kinds import NOT, PUBLIC, RESULTS, Public, name_of, parameters
+from argument_kinds import PUBLIC, RESULTS, name_of, parameters
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from wrong_arguments import NOT, Public
 
 import fp4ref
 from fp4ref import layout, numerics, viz

@@ -97,8 +97,8 @@ class LaidOutScales:
         if data.ndim == 0 or data.shape[-1] != nbytes:
             raise LayoutError(
                 f"data of shape {data.shape}; rows={rows} and cols={cols} in "
-                f"layout {self.layout} take {nbytes} bytes. Name the layout they are in, and "
-                "keep the buffer flat"
+                f"layout {self.layout} take {nbytes} bytes. Name the layout they "
+                "are in, and keep the buffer flat"
             )
         data.flags.writeable = False
         for name, value in {"data": data, "rows": rows, "cols": cols}.items():
