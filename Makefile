@@ -104,6 +104,7 @@ conformance: .venv/dev
 	@$(PIP) install 'triton>=3.9,<3.10'
 	$(BIN)/python conformance/run.py
 	$(BIN)/python conformance/record/epilogues.py
+	$(BIN)/python conformance/record/callback_order.py
 
 removals: .venv/dev
 	$(BIN)/python -m fp4ref.evidence.removals

@@ -4,8 +4,8 @@ A row says what the machine does, the class of evidence for it, its source, and 
 that fails if the model does something else. The test proves that the model follows the
 rule, never that silicon does: that is what the evidence class is for. No row about the
 MMA was measured here on a Blackwell card. The rows are in ``data/fidelity.toml``,
-those of the epilogue builder in ``data/fidelity_builder.toml``, those of the recipes in
-``data/fidelity_recipes.toml``.
+those of the epilogue and its builder in ``data/fidelity_builder.toml``, those of the
+recipes in ``data/fidelity_recipes.toml``.
 """
 
 from __future__ import annotations

@@ -386,7 +386,7 @@ def wait_group(
     warp.record(f"cp.async.bulk.wait_group{suffix}", {"pending": pending}, since=since)
 
 
-def prefetch_tensormap(warp: Warp, tensor_map: TensorMap) -> None:
-    """``prefetch.tensormap``: no effect on any value."""
-    named = warp.machine.gmem.find(tensor_map.address)
+def prefetch_tensormap(warp: Warp, tensor_map: TensorMap | None) -> None:
+    """``prefetch.tensormap``: no effect on any value; None for a map of zeros."""
+    named = tensor_map and warp.machine.gmem.find(tensor_map.address)
     warp.record("prefetch.tensormap", {"tensor": named.name if named else ""})

@@ -1,11 +1,9 @@
-"""Trees and arguments that cannot be, and the order of a node's callbacks."""
+"""Trees and arguments that cannot be, and what a tree is read as."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Generator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -29,16 +27,13 @@ from fp4ref.gemm.fusion.expression import (
     col,
     mask_load,
     node_of,
-    operation,
     relu,
     row,
     scalar,
     total,
 )
-from fp4ref.gemm.fusion.node import F32, Region, Unary, Visit
 from fp4ref.gemm.fusion.split_tree_fetch import SplitTreeFetch
 from fp4ref.gemm.plan.json_values import json_values
-from fp4ref.hardware.sm import Blocked
 
 M, N, K = 40, 48, 64
 
@@ -174,50 +169,3 @@ def test_a_tree_is_hashable_and_its_text_is_its_type() -> None:
     assert hash(config) == hash(GemmConfig(epilogue=config.epilogue))
     text = json.loads(json.dumps(json_values(config)))["epilogue"]["fusion"]
     assert text == "AuxStore<Relu<Multiply<Alpha, AccFetch>>, F32, &GemmParams::aux_y>"
-
-
-CALLS: list[str] = []
-"""Callbacks of the first epilogue warp, and of the epilogue load warp."""
-AROUND = ("begin_loop", "previsit", "visit", "reduce", "postreduce", "tma_store")
-LOAD = ("load_begin", "load_step", "load_end")
-
-
-@dataclass(frozen=True, repr=False)
-class Printing(Unary):
-    """Hands its value on, and remembers its callbacks."""
-
-    def previsit(self, e: Any, at: Region) -> Generator[Blocked, None, F32]:
-        yield from _remember(e, "previsit")
-        return np.float32([e.warp.index])
-
-    def visit(self, v: Visit, *inputs: F32) -> F32:
-        if v.loaded[self][0] % 4 == 0:
-            CALLS.append("visit")
-        return inputs[0]
-
-
-def _remember(e: Any, name: str) -> Generator[Blocked, None, None]:
-    if e.warp.index % 4 == 0 or name in LOAD:
-        CALLS.append(name)
-    yield from ()
-
-
-for _name in (*AROUND, "begin", "end_loop", "end", *LOAD):
-    if _name not in ("previsit", "visit"):
-        setattr(Printing, _name, lambda self, e, *_, name=_name: _remember(e, name))
-
-
-def test_the_callbacks_come_in_the_order_of_cutlass() -> None:
-    """Of sm100_epilogue_tma_warpspecialized.hpp; a tile of 128 columns in subtiles."""
-    CALLS.clear()
-    a, b = (fp4ref.quantize(np.ones((x, K), np.float32)) for x in (M, N))
-    config = GemmConfig(epilogue=build(operation(Printing)(acc) + c))
-    run = fp4ref.run(a, b, np.zeros((M, N), np.float32), config=config)
-    subtiles = run.meta["plan"]["subtiles"]
-    store = [name for name in CALLS if name not in LOAD]
-    assert store == ["begin", *(*AROUND, "end_loop") * subtiles, "end"]
-    load = [name for name in CALLS if name in LOAD]
-    assert load == ["load_begin", *["load_step"] * subtiles, "load_end"]
-    assert run.trace is not None
-    seen = {event.operation for event in run.trace.events}
-    assert {"fusion.begin", "fusion.load_step", "fusion.tma_store"} <= seen

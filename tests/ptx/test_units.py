@@ -11,7 +11,7 @@ from on_lanes import bits32, lanes, machine, run
 
 from fp4ref.errors import ClusterFault, NotModelled, RegistersNotReady
 from fp4ref.hardware.advisory import Advisory
-from fp4ref.hardware.tensor_map import DataType, TensorMap
+from fp4ref.hardware.tensor_map import DataType, TensorMap, TensorMapError
 from fp4ref.ptx import IssueFault, PtxError, UndefinedRegister
 
 
@@ -87,6 +87,22 @@ def test_tensor_loads_and_stores_take_their_map_from_a_parameter() -> None:
     want = np.zeros_like(a)
     want[3:5] = a[:2]
     np.testing.assert_array_equal(found, want)
+
+
+def test_a_map_of_zeros_may_be_prefetched_and_is_no_map() -> None:
+    """CUTLASS's kernels without C prefetch one; the prefetch brings a cache line."""
+    body = "mov.b64 %rd1, maps; cvta.param.u64 %rd2, %rd1; prefetch.tensormap [%rd2];"
+    params = ".param .align 64 .b8 maps[128]"
+    run(body, params=params, values=bytes(128))
+    with pytest.raises(TensorMapError):
+        run(body, params=params, values=bytes(127) + b"\x01")
+    load = f"""
+        .shared .align 128 .b8 tile[512]; {init(1)} mov.u32 %r3, tile;
+        @%p1 cp.async.bulk.tensor.1d.shared::cluster.global.mbarrier::complete_tx::bytes
+            [%r3], [%rd2, {{0}}], [%r1];
+    """
+    with pytest.raises(TensorMapError):
+        run(body + load, params=params, values=bytes(128))
 
 
 def test_a_store_by_all_lanes_is_one_operation() -> None:

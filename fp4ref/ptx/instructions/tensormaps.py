@@ -31,6 +31,19 @@ def tensor_map(state: WarpState, address: int, operation: str) -> TensorMap:
     return tensormap_proxy.use(state.warp, address, operation)
 
 
+def prefetched_map(state: WarpState, address: int, operation: str) -> TensorMap | None:
+    """Return the map at a generic address; None for a parameter of zeros.
+
+    A prefetch brings a cache line and does not look into it. CUTLASS 4.2's kernels
+    without C leave C's map at zeros and prefetch it all the same
+    (sm100_epilogue_tma_warpspecialized.hpp:307 and :428).
+    """
+    ((space, offset, _),) = resolve("generic", np.array([address], np.uint64))
+    if space == "param" and not read_params(state, offset, NBYTES).any():
+        return None
+    return tensor_map(state, address, operation)
+
+
 def _immediate(each: Instruction, operand: int, codes: range, what: str) -> int:
     """Return an operand that has to be a number of the text."""
     found = each.operands[operand]

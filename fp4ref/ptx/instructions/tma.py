@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from fp4ref.errors import ClusterFault
 from fp4ref.hardware import tma
-from fp4ref.ptx.instructions.tensormaps import tensor_map
+from fp4ref.ptx.instructions.tensormaps import prefetched_map, tensor_map
 from fp4ref.ptx.run.operands import Get, address_reader, reader
 from fp4ref.ptx.run.registry import Action, Form, instruction
 from fp4ref.ptx.run.state import LaunchContext, WarpState
@@ -166,5 +166,5 @@ def prefetch_tensormap(context: LaunchContext, each: Instruction, form: Form) ->
     if form["space"]:
         return lambda state: None
     return lambda s: tma.prefetch_tensormap(
-        s.warp, tensor_map(s, s.uniform(at(s), "the tensor map"), each.opcode)
+        s.warp, prefetched_map(s, s.uniform(at(s), "the tensor map"), each.opcode)
     )
