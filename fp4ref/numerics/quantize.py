@@ -49,12 +49,17 @@ from fp4ref.numerics.formats import (
     F32,
     F64,
     U8,
+    decode_e2m1,
     require_codes,
     require_float32,
+    tie_to_even_bounds,
 )
 
 _E2M1_MAX: Final = np.float32(element("e2m1").largest)
 _UE4M3_MAX: Final = np.float32(element("ue4m3").largest)
+_LARGE: Final = 1 << 18
+"""Elements from which a compiled pass pays."""
+
 _FLT_MAX: Final = np.finfo(np.float32).max
 
 
@@ -110,6 +115,8 @@ def quantize_blocks(
     to = _element_of_codes(element_format, "quantize_blocks")
     blocks = array.reshape(*array.shape[:-1], array.shape[-1] // vec_size, vec_size)
     with np.errstate(all="ignore"):
+        if to.name == "e2m1" and _is_large(array):
+            return _compiled(blocks, factor, scale_format, to)
         amax = np.abs(blocks).max(axis=-1)  # np.max propagates NaN, as max.NaN does
         # 0x3E2AAAAB for E2M1, as rcp.approx.ftz(6)
         target = amax * (factor * (np.float32(1.0) / np.float32(to.largest)))
@@ -118,6 +125,67 @@ def quantize_blocks(
         s = np.minimum(factor * reciprocal, _FLT_MAX)  # 1/0 becomes FLT_MAX
         codes = to.encode(blocks * s[..., np.newaxis]).astype(np.uint8, copy=False)
     return codes.reshape(array.shape), scales
+
+
+def _is_large(array: F32) -> bool:
+    """Whether a compiled pass pays, and there is a compiler."""
+    if array.size < _LARGE:
+        return False
+    from fp4ref.numerics import compiled
+
+    return compiled.AVAILABLE
+
+
+def _compiled(
+    blocks: F32, factor: np.float32, scale_format: ScaleFormat, to: Element
+) -> tuple[U8, U8]:
+    """Do as `quantize_blocks`, in two passes over each block."""
+    from fp4ref.numerics import quantize_jit
+
+    flat = np.ascontiguousarray(blocks).reshape(-1, blocks.shape[-1])
+    reciprocals = np.float32(1.0) / scale_format.decode(np.arange(256, dtype=np.uint8))
+    codes, scales = np.empty(flat.shape, np.uint8), np.empty(len(flat), np.uint8)
+    quantize_jit.quantize_e2m1(
+        flat,
+        factor * (np.float32(1.0) / np.float32(to.largest)),
+        scale_format is ScaleFormat.UE8M0,
+        np.minimum(factor * reciprocals, _FLT_MAX),
+        tie_to_even_bounds(decode_e2m1(np.arange(8, dtype=np.uint8))).view(np.int32),
+        codes,
+        scales,
+    )
+    shape = blocks.shape[:-1]
+    return codes.reshape(*shape[:-1], -1), scales.reshape(shape)
+
+
+def block_magnitudes(z: F32, vec_size: int) -> tuple[F32, int, int]:
+    """Return the largest finite magnitude of each block, and how many NaN and Inf.
+
+    Parameters
+    ----------
+    z : (..., K)
+        K is a multiple of `vec_size`.
+
+    Returns
+    -------
+    (blocks,) float32
+        0 for a block without a finite number.
+    int, int
+    """
+    blocks = np.ascontiguousarray(z).reshape(-1, vec_size)
+    if _is_large(z):
+        from fp4ref.numerics import quantize_jit
+
+        largest = np.empty(len(blocks), np.float32)
+        special = np.empty((len(blocks), 2), np.int32)
+        quantize_jit.block_magnitudes(blocks, largest, special)
+        nans, infs = special.sum(axis=0).tolist()
+        return largest, nans, infs
+    magnitudes = np.abs(blocks)
+    finite = np.isfinite(magnitudes)
+    nans = int(np.isnan(magnitudes).sum())
+    largest = magnitudes.max(axis=-1, where=finite, initial=0)
+    return largest, nans, int((~finite).sum()) - nans
 
 
 def _element_of_codes(name: str, function: str) -> Element:
@@ -141,6 +209,14 @@ def _float32_norm(norm: float) -> np.float32:
     return factor
 
 
+def largest_magnitude(x: F32) -> np.float32:
+    """Return the largest magnitude, Inf among them; NaNs do not count."""
+    if _is_large(x) and x.shape[-1] % 16 == 0:
+        largest, _, infs = block_magnitudes(x, 16)
+        return np.float32(np.inf) if infs else np.float32(largest.max())
+    return np.float32(np.fmax.reduce(np.abs(x).ravel(), initial=np.float32(0)))
+
+
 def amax_global_scale(x: npt.ArrayLike) -> np.float32:
     """Return ``448 * 6 / amax(|x|)``, the factor that maps `x` onto all of UE4M3.
 
@@ -154,8 +230,7 @@ def amax_global_scale(x: npt.ArrayLike) -> np.float32:
     InputError
         `x` is not float32.
     """
-    magnitudes = np.abs(require_float32(x, "amax_global_scale x")).ravel()
-    amax = np.fmax.reduce(magnitudes, initial=np.float32(0))  # fmax drops NaN
+    amax = largest_magnitude(require_float32(x, "amax_global_scale x"))
     if amax == 0 or np.isinf(amax):
         return np.float32(1.0)
     with np.errstate(over="ignore"):

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fp4ref.numerics.elements import BLOCKS, ScaleFormat, element
+from fp4ref.numerics.quantize import block_magnitudes
 
 MOST_AUTO_SCALE: Final = float(np.finfo(np.float32).max) * 2.0**-9
 """Over the smallest UE4M3 scale, 2^-9, it is float32's largest number."""
@@ -35,13 +36,11 @@ def warn_of_losses(
 ) -> None:
     """Warn of NaN, Inf and saturated blocks; `quantize` is two frames up."""
     of = element(format)
-    magnitudes = np.abs(values.reshape(-1, BLOCKS[format].vec_size))
-    finite = np.isfinite(magnitudes)
-    if not finite.all():
+    largest_of, nans, infs = block_magnitudes(values, BLOCKS[format].vec_size)
+    if nans or infs:
         lacks = "has neither" if of.nan_code is None else "takes no Inf"
-        nans = int(np.isnan(magnitudes).sum())
         warnings.warn(
-            f"x holds {nans} NaN and {int((~finite).sum()) - nans} Inf; "
+            f"x holds {nans} NaN and {infs} Inf; "
             f"{of.name.upper()} {lacks}. A NaN makes its block NaN, an Inf becomes "
             "the largest value",
             NonFiniteWarning,
@@ -49,7 +48,7 @@ def warn_of_losses(
         )
     scale = scale_format.element
     largest = scale.largest
-    amax = magnitudes.max(axis=-1, where=finite, initial=0).astype(np.float64)
+    amax = largest_of.astype(np.float64)
     # G = 2688 / amax is itself rounded, so amax * G may be an ulp above 2688.
     saturated = int((amax * norm > of.largest * largest * (1 + 2.0**-20)).sum())
     if saturated:

@@ -13,7 +13,7 @@ from fp4ref.errors import InputError
 from fp4ref.numerics.elements import BLOCKS, ScaleFormat, element
 from fp4ref.numerics.formats import F32, U8, require_codes
 from fp4ref.numerics.hadamard import hadamard
-from fp4ref.numerics.quantize import quantize_blocks
+from fp4ref.numerics.quantize import largest_magnitude, quantize_blocks
 from fp4ref.numerics.stochastic import encode_e2m1_stochastic
 from fp4ref.tensors.block_format import (
     choose_scale_format,
@@ -241,7 +241,7 @@ def _settle_global_scale(
 
 def automatic_global_scale(values: F32, recipe: Recipe) -> tuple[float, float]:
     """Return G and its inverse for the whole tensor; see `global_scales.automatic`."""
-    amax = np.fmax.reduce(np.abs(values), axis=None, initial=np.float32(0))
+    amax = largest_magnitude(values)
     encode, decode = automatic(np.asarray(amax), recipe)
     return float(encode), float(decode)
 
@@ -264,4 +264,4 @@ def _as_float32(x: ArrayLike) -> NDArray[np.float32]:
             "anything else to float32 is for you to decide: .astype(numpy.float32)"
         )
     with np.errstate(invalid="ignore"):  # a signalling NaN
-        return array.astype(np.float32)
+        return array.astype(np.float32, copy=False)
