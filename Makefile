@@ -113,6 +113,7 @@ record: .venv/dev
 	$(BIN)/python conformance/record/make.py
 
 bench: .venv/core
+	$(BIN)/python benchmarks/bench_matmul.py
 	$(BIN)/python benchmarks/bench_emulator.py
 	$(BIN)/python benchmarks/bench_player.py
 
