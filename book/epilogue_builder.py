@@ -6,7 +6,7 @@ The example is CUTLASS's 72b; the comparison beside it is document 001's first e
 from __future__ import annotations
 
 from drawing import WIDTH, box, figure, svg, text
-from wording import row
+from wording import row, stacked_table
 
 from fp4ref.gemm.epilogue_builder import EpilogueRequest, build_epilogue
 from fp4ref.gemm.epilogue_builder.rules import RULES
@@ -74,18 +74,12 @@ def rules() -> str:
 def page() -> str:
     """The picture, and the values of both examples."""
     first, second = built(FIRST), built(EXAMPLE_72B)
-    lines = [figure(FILE, alt()), ""]
-    lines.append(row("value", "document 001, example 1", "CUTLASS 72b", "why, of 72b"))
-    lines.append(row(*["---"] * 4))
+    rows = [("value", "in document 001's first example and in CUTLASS 72b", "why")]
     for name in _SHOWN:
         why = second.why[name]
-        lines.append(
-            row(
-                *(name, _shown(getattr(first, name)), _shown(why.value)),
-                f"{why.sentence} ({why.source})",
-            )
-        )
-    return "\n".join([*lines, ""])
+        values = f"{_shown(getattr(first, name))}; 72b: {_shown(why.value)}"
+        rows.append((name, values, f"{why.sentence} ({why.source})"))
+    return "\n".join([figure(FILE, alt()), "", stacked_table(rows), ""])
 
 
 def parts() -> list[tuple[str, int]]:
