@@ -77,7 +77,7 @@ def page() -> str:
     rows = [("value", "in document 001's first example and in CUTLASS 72b", "why")]
     for name in _SHOWN:
         why = second.why[name]
-        values = f"{_shown(getattr(first, name))}; 72b: {_shown(why.value)}"
+        values = f"001: {_shown(getattr(first, name))}; 72b: {_shown(why.value)}"
         rows.append((name, values, f"{why.sentence} ({why.source})"))
     return "\n".join([figure(FILE, alt()), "", stacked_table(rows), ""])
 

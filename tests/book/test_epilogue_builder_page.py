@@ -25,7 +25,7 @@ def test_every_rule_is_in_both_columns() -> None:
 
 
 def test_the_table_has_the_figures_of_document_001() -> None:
-    rows = dict(re.findall(r"- (\w+)\n  - (.*?); 72b: ", page.page()))
+    rows = dict(re.findall(r"- (\w+)\n  - 001: (.*?); 72b: ", page.page()))
     assert rows["fragment_size"] == "16"
     assert rows["transaction_nbytes"] == "4,096"
     assert rows["epilogue_tile"] == "`(64,32)`"
