@@ -74,6 +74,16 @@ def test_the_emulator_has_the_oracles_bits(
     check(case, mode, "emulator", "late")
 
 
+@pytest.mark.soak
+@pytest.mark.parametrize("schedule", ["eager", 3])
+@every_mode
+@pytest.mark.parametrize("case", TREES, ids=str)
+def test_no_schedule_changes_a_bit(
+    case: TreeCase, mode: dict[str, Any], schedule: Any
+) -> None:
+    check(case, mode, "emulator", schedule)
+
+
 @needs_nvrtc
 @pytest.mark.rotating(1)
 @every_mode
@@ -91,6 +101,13 @@ def test_the_compiled_kernel_has_the_oracles_bits(
         ({"subtile_n": 128, "tile_n": 64}, "Divisibility Condition.*Use subtile_n=64"),
         ({"subtile_n": 128, "tile_n": 192}, "64"),
         ({"subtile_n": 16, "d_format": "nvfp4"}, "rows of at least 16 bytes.*n=32"),
+        (
+            {
+                **{"subtile_n": 16, "d_format": "nvfp4", "c_format": "f32"},
+                **{"reuse_smem_c": True, "beta": 1.0},
+            },
+            "rows of at least 16 bytes",
+        ),
         (
             {"subtile_n": 64, "store": "transposed", "element_wise": "smem"},
             "each thread gets a row of D.*Use subtile_n=32",

@@ -57,6 +57,22 @@ def _columns(p: Plan) -> str | None:
     )
 
 
+_BOX_ROW = "a row of a box has 16 bytes"
+_BOX_ROW_NBYTES = 16
+
+
+@rule(_BOX_ROW, "PTX: TMA, boxDim", "subtile_n", "d_format")
+def _box_row(p: Plan) -> str | None:
+    nbytes = p.subtile_n * p.d_type.bits // 8
+    if nbytes >= _BOX_ROW_NBYTES:
+        return None
+    return (
+        f"subtile_n={p.subtile_n} with d_format={p.config.epilogue.d_format}: TMA "
+        f"copies boxes with rows of at least {_BOX_ROW_NBYTES} bytes, and these have "
+        f"{nbytes}. Use subtile_n={_BOX_ROW_NBYTES * 8 // p.d_type.bits}"
+    )
+
+
 _TILE = (
     "tile_m",
     "tile_n",
@@ -68,7 +84,7 @@ _TILE = (
 )
 _EPILOGUE = (
     *("c_stages", "d_stages", "c_format", "d_format", "reuse_smem_c", "element_wise"),
-    *("k_group", "subtile_n"),
+    *("k_group", "subtile_n", _BOX_ROW),
     *("accumulator_stages", *_TILE),
 )
 _BUDGET = "CUTLASS sm100_pipeline_carveout.inl"

@@ -13,7 +13,6 @@ from fp4ref.numerics.elements import BLOCKS
 _ROW_STORE = "CUTLASS Sm100BlockScaleFactorRowStore"
 _TRANSPOSE = "PTX: tcgen05.ld, 32x32b"
 _TRANSPOSES = ("store", "swap_ab")
-_BOX_ROW_NBYTES = 16
 _CLUSTER = ("cluster_m", "cluster_n")
 
 
@@ -74,18 +73,6 @@ def _whole_subtiles(p: Plan) -> str | None:
         f"subtile_n={p.subtile_n} with tile_n={p.tile_n}: CuTe's 'Divisibility "
         f"Condition'; a CTA has {p.part_n} columns in each TMEM lane. Use "
         f"subtile_n={most}"
-    )
-
-
-@rule("a row of a box has 16 bytes", "PTX: TMA, boxDim", "subtile_n", "d_format")
-def _box_row(p: Plan) -> str | None:
-    nbytes = p.subtile_n * p.d_type.bits // 8
-    if nbytes >= _BOX_ROW_NBYTES:
-        return None
-    return (
-        f"subtile_n={p.subtile_n} with d_format={p.config.epilogue.d_format}: TMA "
-        f"copies boxes with rows of at least {_BOX_ROW_NBYTES} bytes, and these have "
-        f"{nbytes}. Use subtile_n={_BOX_ROW_NBYTES * 8 // p.d_type.bits}"
     )
 
 
