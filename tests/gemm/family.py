@@ -48,10 +48,13 @@ FIELDS: dict[str, tuple[Any, ...]] = {
     "loader": ("tma", "cp_async"),
     "tmem_load": ("32x32b", "16x256b"),
     "element_wise": ("registers", "smem"),
+    "subtile_n": (32, 16, 64),
+    "reuse_smem_c": (False, True),
+    "delay_tma_store": (False, True),
     "batches": (None, 2),
 }
 """What is varied. `rows` are those of D in a CTA, `clusters_m` CTAs or pairs along M;
-one C stage is enough."""
+one C stage is enough, unless D lies in C's."""
 SHAPES = ((1, 33, 64), (129, 65, 544), (200, 264, 288), (140, 128, 1056))
 SCHEDULES = ("eager", "late", "seed")
 COVER = Path(__file__).parents[1] / "data/family_cover.txt"
@@ -69,7 +72,8 @@ def config_of(choice: Choice) -> dict[str, Any]:
     }
     group = 2 if choice["pair"] else 1
     row |= {"cta_group": group, "tile_m": choice["rows"] * group}
-    row |= {"cluster_m": group * choice["clusters_m"], "c_stages": 1}
+    shared = choice["d_stages"] + 1 if choice["reuse_smem_c"] else 1
+    row |= {"cluster_m": group * choice["clusters_m"], "c_stages": shared}
     return row | {"beta": 0.5 if choice["c_format"] else 0.0}
 
 

@@ -98,7 +98,7 @@ def test_the_configurations_differ_in_every_other_field() -> None:
             for name, value in config.items():
                 values.setdefault(name, set()).add(value)
     same = {name for name in values if len(values[name]) == 1}
-    assert same - set(ASKED) == {"c_stages"}
+    assert not same - set(ASKED)
 
 
 def test_other_splits_have_other_bits() -> None:
