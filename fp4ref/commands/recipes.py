@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import asdict
 
 from rich.console import Console
+from rich.table import Table
 
 from fp4ref.commands.options import Json
-from fp4ref.commands.printing import print_json, print_table
+from fp4ref.commands.printing import print_json
 from fp4ref.tensors.recipes import RECIPES
 from fp4ref.tensors.recipes.recipe import Recipe
 
@@ -17,12 +18,24 @@ def recipes_command(as_json: Json = False) -> None:
     if as_json:
         print_json([_values(recipe) for recipe in RECIPES.values()])
         return
-    headings = ("recipe", "formula", "formats", "NaN", "source", "version", "beside")
-    rows = [
-        (r.name, r.summary, " ".join(r.formats), r.nan, r.source, r.version, r.beside)
-        for r in RECIPES.values()
-    ]
-    print_table(Console(), headings, rows)
+    console = Console()
+    for recipe in RECIPES.values():
+        table = Table(box=None, show_header=False)
+        table.add_column(no_wrap=True)
+        table.add_column(overflow="fold")
+        for label, text in _lines(recipe):
+            table.add_row(label, text)
+        console.print(recipe.name, table, "", sep="\n", highlight=False, markup=False)
+
+
+def _lines(recipe: Recipe) -> tuple[tuple[str, str], ...]:
+    return (
+        ("formula", recipe.summary),
+        ("formats", " ".join(recipe.formats)),
+        ("NaN", recipe.nan),
+        ("source", f"{recipe.source}, {recipe.version}"),
+        ("original run beside", recipe.beside),
+    )
 
 
 def _values(recipe: Recipe) -> dict[str, object]:

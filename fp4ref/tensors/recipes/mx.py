@@ -70,7 +70,7 @@ RECIPES = tuple(
         summary=f"{summary}; code = x / scale",
         source="torchao prototype/mx_formats/mx_tensor.py, to_mx",
         version="050515e8 (2026-09)",
-        beside="torchao's own to_mx where it is installed",
+        beside="no; its formula, written again with scalars",
         rule=_rule(mode),
         global_scale="none",
         formats=tuple(name for name in BLOCKS if name.startswith("mx")),
