@@ -246,6 +246,7 @@ TRIES: dict[str, list[Callable[[], Any]]] = {
     "gemm-output": [
         lambda: fp4ref.plan(GemmConfig.nvfp4(d_format="e3m2")),
         lambda: fp4ref.plan(GemmConfig.nvfp4(c_format="e3m2")),
+        lambda: fp4ref.plan(GemmConfig.nvfp4(subtile_n=48)),
         lambda: make_config("e3m2", None),
     ],
     "gemm-activation": [lambda: fp4ref.plan(GemmConfig.nvfp4(activation="tanh"))],

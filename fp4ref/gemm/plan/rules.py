@@ -153,7 +153,7 @@ _one_of("delay_tma_store", False, True)
 _one_of("store", "plain", "transposed", gap="gemm-output")
 _one_of("element_wise", "registers", "smem")
 _one_of("tmem_load", "32x32b", "16x256b")
-_one_of("subtile_n", 16, 32, 64, 128)
+_one_of("subtile_n", 16, 32, 64, 128, gap="gemm-output")
 for _field in ("c_stages", "d_stages", "accumulator_stages", "clc_stages", "splits"):
     _count(_field)
 for _field in ("norm_constant", "beta"):
