@@ -7,8 +7,7 @@ extern "C" __global__ void soft_mma(const u32* image, u32 words, const Operation
     for (u32 i = lane_index(); i < words; i += 32) unit_st(smem_base() + 4 * i, image[i]);
     warp_sync();
     for (u32 i = 0; i < count; ++i) {
-        if (operations[i].what == COPY) unit_copy(operations[i]);
-        if (operations[i].what == MULTIPLY) unit_multiply(operations[i]);
+        unit_execute(operations[i]);
         warp_sync();
     }
     for (u32 i = lane_index(); i < 128 * columns; i += 32)

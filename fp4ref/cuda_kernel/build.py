@@ -16,6 +16,7 @@ from fp4ref.cuda_kernel.choices import constants, one_changed_file, one_file
 from fp4ref.cuda_kernel.line_information import normalised as normalised
 from fp4ref.cuda_kernel.sources import MAIN
 from fp4ref.device.compile import (
+    HOPPER,
     INSTALL,
     Compiled,
     CompileError,
@@ -139,7 +140,9 @@ def require_tcgen05(capability: tuple[int, int], card: str) -> str:
     if not has_tcgen05(capability):
         raise InputError(
             f"backend 'device': {card} has compute capability "
-            f"{capability[0]}.{capability[1]}, without tcgen05 and TMEM. "
+            f"{capability[0]}.{capability[1]}, without tcgen05 and TMEM"
+            f"{'' if capability >= HOPPER else ', clusters and TMA'}; the kernel needs "
+            "9.0 or 10.x. "
             "backend='ptx' runs the same kernel's code on the emulated machine"
         )
     return arch_of(capability)

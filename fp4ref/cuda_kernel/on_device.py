@@ -73,14 +73,21 @@ def launch_device(problem: GemmProblem) -> str:
     return f"{gpu}, NVRTC {compiled.nvrtc}{how}"
 
 
+_UNPADDED = frozenset({"f16", "bf16", "e4m3", "e5m2", "mxfp8_e4m3", "mxfp8_e5m2"})
+"""Operands that TMA of Hopper brings as the MMA reads them; and those of mxf4nvf4."""
+
+
 def _require_soft(problem: GemmProblem) -> None:
     """Raise `InputError` for what the soft tensor core does not have."""
     planned = problem.plan
     lacks = ""
     if planned.config.cluster.cta_group == 2:
         lacks = "cta_group=2"
+    elif planned.config.tile.m == 64:
+        lacks = "tile_m=64"
     elif planned.kind != "mxf4nvf4":
-        lacks = f"kind::{planned.kind}"
+        padded = {planned.a_format, planned.b_format} - _UNPADDED
+        lacks = f"{min(padded)} in kind::{planned.kind}" if padded else ""
     if lacks:
         raise InputError(
             f"backend 'device': the soft tensor core of a Hopper card has no {lacks}. "

@@ -15,6 +15,19 @@ from fp4ref.errors import Fp4refError
 
 _VERSION_FILE = Path("/proc/driver/nvidia/version")
 
+OLDEST_DRIVER = 13_000
+"""CUDA version, thousandfold, that a driver must have to load what NVRTC 13 makes."""
+
+_IN_WORDS = {
+    "CUDA_ERROR_DEVICE_UNAVAILABLE": "the GPU is busy: another process holds it in "
+    "exclusive mode. Wait until that ends, or use backend='ptx', which needs no GPU",
+    "CUDA_ERROR_OUT_OF_MEMORY": "the GPU has too little free memory. End what else "
+    "runs there, or use backend='ptx', which needs no GPU",
+    "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH": "the NVIDIA driver and its library are of "
+    "different versions. Restart after the update, or use backend='ptx'",
+}
+"""What a user can do about a status that is no mistake of the kernel."""
+
 
 class DeviceError(Fp4refError):
     """There is no GPU to run on, or the driver refused a call."""
@@ -61,6 +74,7 @@ def find_gpu() -> Gpu:
         return Gpu(missing=f"cuda-python is not installed ({error})")
     try:
         driver = bindings()
+        _check_driver(int(call(driver.cuDriverGetVersion)))
         device = call(driver.cuDeviceGet, 0)
         name = call(driver.cuDeviceGetName, 128, device)
         attribute = driver.CUdevice_attribute
@@ -78,6 +92,20 @@ def find_gpu() -> Gpu:
     return Gpu(card, (capability[0], capability[1]), _driver_version())
 
 
+def _check_driver(version: int) -> None:
+    """Raise `DeviceError` for a driver that is too old."""
+    if version < OLDEST_DRIVER:
+        raise DeviceError(
+            f"the NVIDIA driver is for CUDA {_dotted(version)}; this needs one for "
+            f"CUDA {_dotted(OLDEST_DRIVER)} or later. Update it"
+        )
+
+
+def _dotted(version: int) -> str:
+    """Write a version as ``13.0``."""
+    return f"{version // 1000}.{version % 1000 // 10}"
+
+
 def _driver_version() -> str:
     """Version of the kernel driver, as nvidia-smi prints it."""
     try:
@@ -86,8 +114,7 @@ def _driver_version() -> str:
         text = ""
     if found := re.search(r"\b\d{3}\.\d+(?:\.\d+)?\b", text):
         return found.group()
-    number = int(call(bindings().cuDriverGetVersion))
-    return f"for CUDA {number // 1000}.{number % 1000 // 10}"
+    return f"for CUDA {_dotted(int(call(bindings().cuDriverGetVersion)))}"
 
 
 @cache
@@ -123,7 +150,8 @@ def call(function: Any, *arguments: Any) -> Any:
     """
     status, *values = function(*arguments)
     if int(status) != 0:
-        raise DeviceError(f"{function.__name__}: {status.name}")
+        words = _IN_WORDS.get(status.name, "")
+        raise DeviceError(f"{function.__name__}: {status.name}{words and ': '}{words}")
     return values[0] if values else None
 
 

@@ -5,6 +5,7 @@
 #pragma once
 #include "../hardware/cluster.cuh"
 #include "flip.cuh"
+#include "integer_elements.cuh"
 #include "integer_mma.cuh"
 #include "tensor_core_queue.cuh"
 
@@ -102,6 +103,66 @@ __device__ __forceinline__ void unit_multiply(const Operation& op) {
     }
 }
 
+// The 32 bytes of one row as terms, moved by the row's scale.
+template <u32 NBYTES>
+__device__ __forceinline__ void load_terms(Term (&terms)[32 / NBYTES], u64 desc, u32 row,
+                                           ElementFormat of, bool negate, u32 scale) {
+    constexpr u32 EACH = 4 / NBYTES;
+#pragma unroll
+    for (u32 chunk = 0; chunk < 2; ++chunk) {
+        const u32x4 v = tile_chunk(desc, row, chunk);
+        const u32 words[4] = {v.x, v.y, v.z, v.w};
+#pragma unroll
+        for (u32 i = 0; i < 4 * EACH; ++i) {
+            const u32 code = words[i / EACH] >> i % EACH * 8 * NBYTES;
+            Term& term = terms[4 * EACH * chunk + i];
+            term = decode_element(code, of, negate);
+            term.exponent += static_cast<i32>(scale) - 127;
+            if (scale == 0xff) term = {0, INFINITE};
+        }
+    }
+}
+
+// The scale of a row for one MMA of kind::mxf8f6f4; without scales that of 2^0.
+__device__ __forceinline__ u32 row_scale(bool scaled, u32 taddr, u32 row, u32 id) {
+    if (!scaled) return 127;
+    return tmem_read(tmem_cell(taddr, row % 32), row / 32) >> 8 * id & 0xff;
+}
+
+// D = A * B + D over 32 bytes along K, of elements of `NBYTES` bytes.
+template <u32 NBYTES>
+__device__ __forceinline__ void unit_multiply_elements(const Operation& op, bool scaled) {
+    const u32 n = (op.idesc >> 17 & 63) << 3;
+    const u32 m = scaled ? (op.idesc >> 27 & 3) << 7 : (op.idesc >> 24 & 31) << 4;
+    if (m != 128 || op.idesc >> 15 & 3) __trap();  // other lanes of D, or MN-major
+    const ElementFormat a_of = element_format(NBYTES, op.idesc >> 7 & 7);
+    const ElementFormat b_of = element_format(NBYTES, op.idesc >> 10 & 7);
+    const u32 a_id = op.idesc >> 29 & 3, b_id = op.idesc >> 4 & 3;
+#pragma unroll 1
+    for (u32 row = lane_index(); row < 128; row += 32) {
+        Term a[32 / NBYTES], b[32 / NBYTES];
+        load_terms<NBYTES>(a, op.a, row, a_of, op.idesc >> 13 & 1,
+                           row_scale(scaled, op.sfa, row, a_id));
+        const u64 d = tmem_cell(op.d, row);
+#pragma unroll 1
+        for (u32 j = 0; j < n; ++j) {
+            load_terms<NBYTES>(b, op.b, j, b_of, op.idesc >> 14 & 1,
+                               row_scale(scaled, op.sfb, j, b_id));
+            const u32 c = op.accumulate ? tmem_read(d, j) : 0;
+            tmem_write(d, j, t_fdpa(a, b, a_of.mantissa_bits + b_of.mantissa_bits, c));
+        }
+    }
+}
+
+// What an operation asks for, but for the commit.
+__device__ __forceinline__ void unit_execute(const Operation& op) {
+    if (op.what == COPY) unit_copy(op);
+    if (op.what == MULTIPLY) unit_multiply(op);
+    if (op.what == MULTIPLY_F16) unit_multiply_elements<2>(op, false);
+    if (op.what == MULTIPLY_F8) unit_multiply_elements<1>(op, false);
+    if (op.what == MULTIPLY_MXF8) unit_multiply_elements<1>(op, true);
+}
+
 // One arrival on the barrier, or at its offset in every CTA of the mask.
 template <bool IN_CLUSTER>
 __device__ __forceinline__ void unit_commit(const Operation& op) {
@@ -147,8 +208,7 @@ __device__ __forceinline__ void tensor_core() {
             flip(done++);
             warp_sync();
             if (op.what == STOP) return;
-            if (op.what == COPY) unit_copy(op);
-            if (op.what == MULTIPLY) unit_multiply(op);
+            unit_execute(op);
             if (op.what == COMMIT) unit_commit<IN_CLUSTER>(op);
         }
         mbarrier_arrive(base + UNIT_EMPTY + 8 * turn);

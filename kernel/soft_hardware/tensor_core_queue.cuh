@@ -13,7 +13,7 @@ constexpr u32 UNIT_FULL = UNIT, UNIT_EMPTY = UNIT + 16, UNIT_BATCH = UNIT + 32,
 constexpr u32 UNIT_BARRIER = 15;  // where the MMA warp meets the unit
 constexpr u32 QUEUE_LENGTH = 64;
 
-enum : u32 { STOP, COPY, MULTIPLY, COMMIT };
+enum : u32 { STOP, COPY, MULTIPLY, COMMIT, MULTIPLY_F16, MULTIPLY_F8, MULTIPLY_MXF8 };
 
 struct Operation {
     u32 what;

@@ -48,20 +48,23 @@ MISTAKES = (
     Mistake(
         "the scale-factor id of A two bits too low",
         "tensor_core.cuh",
-        "a_id = op.idesc >> 29 & 3",
-        "a_id = op.idesc >> 27 & 3",
+        "a_id = op.idesc >> 29 & 3, b_id = op.idesc >> 4 & 3;\n#pragma unroll 1\n"
+        "    for (u32 quarter",
+        "a_id = op.idesc >> 27 & 3, b_id = op.idesc >> 4 & 3;\n#pragma unroll 1\n"
+        "    for (u32 quarter",
     ),
     Mistake(
         "never adds to D",
         "tensor_core.cuh",
-        "op.accumulate ? tmem_read(d, j) : 0",
-        "op.accumulate ? 0 : 0",
+        "op.accumulate ? tmem_read(d, j) : 0;\n"
+        "            tmem_write(d, j, multiply_rows",
+        "0;\n            tmem_write(d, j, multiply_rows",
     ),
     Mistake(
         "half of N",
         "tensor_core.cuh",
-        "n = (op.idesc >> 17 & 63) << 3",
-        "n = (op.idesc >> 17 & 63) << 2",
+        "n = (op.idesc >> 17 & 63) << 3;\n    const bool power",
+        "n = (op.idesc >> 17 & 63) << 2;\n    const bool power",
     ),
     Mistake(
         "the TMEM lane at half its size",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import card_family
 import numpy as np
 import pytest
 from gemm_cases import CONFIG_CASES, EXTRA, Case
@@ -47,6 +48,11 @@ def test_the_card_has_the_bits_of_the_emulator(case: Case) -> None:
     np.testing.assert_array_equal(got.d.view(np.uint8), want.d.view(np.uint8))
     if want.sfd is not None:
         np.testing.assert_array_equal(got.sfd, want.sfd)
+
+
+@pytest.mark.parametrize("name", card_family.CASES)
+def test_a_tree_or_kind_has_the_bits_of_the_oracle_on_the_card(name: str) -> None:
+    assert card_family.on_card(name) == card_family.by_oracle(name)
 
 
 def test_twice_on_the_card_is_the_same() -> None:
