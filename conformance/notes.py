@@ -31,7 +31,10 @@ WAITING = [
     (
         "CUTLASS 71",
         "ten kernels in one program, each filled and checked on the device as in 73: "
-        "seven minutes to compile, and about ten to run. `conformance/trees.py` runs "
-        "it and compares each D with a tree's; so far its first two kernels passed",
+        "seven minutes to compile, and six of processor time to run. "
+        "`conformance/trees.py` runs it and compares each D with a tree's. On "
+        "2026-11-29, eager, 144 x 120 x 72, the run was ended in the check of its last "
+        "kernel: the nine before passed their own checks, those without shared memory "
+        "in the epilogue too, and the D of all ten had our tree's bits",
     ),
 ]
