@@ -93,6 +93,9 @@ one: $(if $(T),.venv/dev)
 	@test -n "$(T)" || { echo "say which: make one T=tests/numerics, or T=FILE::NAME"; exit 2; }
 	$(BIN)/python -m pytest "$(T)"
 
+# Two workers on two cores: more threads of BLAS would wait for each other.
+test soak: export OPENBLAS_NUM_THREADS = 1
+
 test: lint
 	$(BIN)/python -m pytest -n 2 --dist loadgroup
 

@@ -35,11 +35,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Of a rotating test's cases leave today's; the others are soak until their day.
 
     A test of `count` cases a day has had all of them after ``cases / count`` days.
+    Tests with one name in ``among`` take turns with each other.
     """
     cases: dict[str, list[pytest.Item]] = defaultdict(list)
     for item in items:
-        if item.get_closest_marker("rotating"):
-            cases[item.nodeid.partition("[")[0]].append(item)
+        if marker := item.get_closest_marker("rotating"):
+            own = item.nodeid.partition("[")[0]
+            cases[marker.kwargs.get("among", own)].append(item)
     for group in cases.values():
         marker = group[0].get_closest_marker("rotating")
         count = marker.args[0]  # type: ignore[union-attr]

@@ -21,6 +21,7 @@ def test_both_kernels_pass_their_own_check(tools: Toolchain, shape, schedule):
     assert [launch.cluster for launch in found.result.launches] == [(2, 1, 1)] * 2
 
 
+@pytest.mark.rotating(1, among="the examples that take longest to compile")
 def test_a_traced_run_has_no_race_and_each_copy_of_a_map_is_acquired(tools: Toolchain):
     found = execute_example("75", 160, 320, 288)
     assert found.result.passed, found.result.problems

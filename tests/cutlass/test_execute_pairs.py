@@ -42,6 +42,7 @@ def test_81_groupwise_passes_its_own_check(tools: Toolchain, schedule: str | int
     assert [launch.cluster for launch in found.result.launches] == [(2, 1, 1)]
 
 
+@pytest.mark.rotating(1, among="the examples that take longest to compile")
 def test_81_groupwise_reads_scales_of_rows_that_it_does_not_copy(tools: Toolchain):
     """Of its 256 rows 144 exist: no thread copies the others' scales."""
     found = execute_example("81-groupwise", 144, 128, 128, trace=False)
@@ -49,11 +50,12 @@ def test_81_groupwise_reads_scales_of_rows_that_it_does_not_copy(tools: Toolchai
     assert found.result.problems[0].startswith("UninitialisedRead")
 
 
+@pytest.mark.rotating(1, among="the examples that take longest to compile")
 @pytest.mark.parametrize(
     "check",
     [test_70_fp8_passes_its_own_check, test_81_groupwise_passes_its_own_check],
     ids=["70-fp8", "81-groupwise"],
 )
 def test_one_schedule_a_day(tools: Toolchain, check, rotating_seed: int):
-    """All of them are in the long run, and in the conformance table."""
+    """One check and schedule a day; all are in the long run and in conformance."""
     check(tools, SCHEDULES[rotating_seed % len(SCHEDULES)])

@@ -254,6 +254,7 @@ def test_flips_change_exactly_what_is_predicted(name: str) -> None:
             assert "fault" in found, where
 
 
+@pytest.mark.rotating(2)
 @pytest.mark.parametrize("name", SETTINGS)
 def test_other_flips_every_day(name: str, rotating_seed: int) -> None:
     check_many(name, 40, rotating_seed)

@@ -49,7 +49,7 @@ def by_bf16(b: Blocks) -> tuple[U8, U8]:
     return without_sign_of_zero(b.round(rounded), rounded), scales
 
 
-_SOURCE: Final = "compressed-tensors quantization/utils/helpers.py and quant_args.py"
+_SOURCE: Final = "compressed-tensors quantization/utils and quant_args.py"
 _SCALE: Final = "scale = G * (amax / 6), 0.125 for 0"
 
 RECIPES = (
