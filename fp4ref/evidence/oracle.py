@@ -35,6 +35,7 @@ from fp4ref.numerics import (
     encode_f16,
     fma_f32,
     gelu,
+    matmul_block_scaled,
     mul_f32,
     quantize_blocks,
     relu,
@@ -43,7 +44,7 @@ from fp4ref.numerics import (
 from fp4ref.numerics.formats import require_float32
 from fp4ref.tensors.block_format import NVFP4_VEC_SIZE
 from fp4ref.tensors.block_scaled import BlockScaled
-from fp4ref.tensors.product import matmul, require_pair
+from fp4ref.tensors.product import require_pair
 from fp4ref.tensors.unscaled import Operand, OperandLike, require_operand
 
 FRACTION_BITS = 35
@@ -72,9 +73,9 @@ def expected(
 ) -> Expected:
     """Return D and SFD of the whole problem, from whole products and `quantize_blocks`.
 
-    The product is `matmul` of packed E2M1, and `fused_product` of all others. `alpha`
-    is None for 1 over the product of the global scales, as in `fp4ref.run`; so are
-    `arguments`. `rules` are functions of a tree's nodes that are not of this package,
+    The product is the integer model's of packed E2M1, and `fused_product` of all
+    others. `alpha` is None for 1 over the product of the global scales, as in
+    `fp4ref.run`; so are `arguments`. `rules` are functions of a tree's nodes that are not of this package,
     by class name.
     """
     config = GemmConfig() if config is None else config
@@ -194,9 +195,28 @@ def _columns(q: Operand, first: int, last: int) -> Operand:
 
 
 def _accumulators(a: Operand, b: Operand) -> NDArray[np.float32]:
-    """Return the accumulators after the last instruction."""
+    """Return the accumulators after the last instruction.
+
+    Without BLAS, by which the machine's own MMA multiplies.
+    """
     kind = require_pair(a, b)
-    return matmul(a, b) if kind.name == "mxf4nvf4" else fused_product(a, b, kind)
+    if kind.name != "mxf4nvf4":
+        return fused_product(a, b, kind)
+    assert isinstance(a, BlockScaled)
+    assert isinstance(b, BlockScaled)
+    return _of_packed_e2m1(a, b)
+
+
+def _of_packed_e2m1(a: BlockScaled, b: BlockScaled) -> NDArray[np.float32]:
+    lead = a.codes.shape[:-2]
+    d = np.empty((*lead, a.codes.shape[-2], b.codes.shape[-2]), np.float32)
+    for i in np.ndindex(*lead):
+        d[i] = matmul_block_scaled(
+            *(a.codes[i], b.codes[i], a.scales[i], b.scales[i]),
+            scale_format=a.scale_format,
+            vec_size=a.vec_size,
+        )
+    return d
 
 
 _C_DTYPES = {

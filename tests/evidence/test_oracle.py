@@ -10,8 +10,10 @@ import tiny_road
 from raw_bits import raw
 from wide_operands import UE4M3, UE8M0, wide_bias, wide_c, wide_pair
 
+import fp4ref
 from fp4ref import BlockScaled, GemmConfig, ScaleFormat, matmul
 from fp4ref.evidence.oracle import bound, expected
+from fp4ref.numerics import instruction, tiers
 
 
 def bits(x: float) -> int:
@@ -176,3 +178,18 @@ def test_minus_zero_becomes_plus_zero_without_c_too() -> None:
     a, b = wide_pair(3, 4, 5, 32, specials=False)
     zero = BlockScaled(a.codes * 0, a.scales)
     assert not raw(expected(zero, b, alpha=-1.0).d).any()
+
+
+def test_it_does_not_multiply_as_the_machine_does(monkeypatch: Any) -> None:
+    """A wrong sum in the BLAS road of the machine's MMA is seen."""
+    a, b = (fp4ref.quantize(np.ones((n, 64), np.float32)) for n in (20, 30))
+    add_step = instruction.add_step
+
+    def one_more(model, of_a, of_b, at, k, d, lossless) -> None:
+        add_step(model, of_a, of_b, at, k, d, lossless)
+        d += np.float32(1)
+
+    assert np.array_equal(fp4ref.run(a, b).d, expected(a, b).d)
+    for module in (instruction, tiers):
+        monkeypatch.setattr(module, "add_step", one_more)
+    assert not np.array_equal(fp4ref.run(a, b).d, expected(a, b).d)
