@@ -75,8 +75,8 @@ def expected(
 
     The product is the integer model's of packed E2M1, and `fused_product` of all
     others. `alpha` is None for 1 over the product of the global scales, as in
-    `fp4ref.run`; so are `arguments`. `rules` are functions of a tree's nodes that are not of this package,
-    by class name.
+    `fp4ref.run`; so are `arguments`. `rules` are functions of a tree's nodes that are
+    not of this package, by class name.
     """
     config = GemmConfig() if config is None else config
     require_instance(
