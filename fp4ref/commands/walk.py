@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, cast
 
 import typer
 from rich.console import Console
@@ -23,6 +23,7 @@ from fp4ref.trace import Trace
 from fp4ref.viz import play
 from fp4ref.walk import (
     DEFAULT_SCHEDULE,
+    Beside,
     Problem,
     Walk,
     checkpoint_problem,
@@ -49,8 +50,17 @@ Tiles = Annotated[
 Schedule = Annotated[
     str, typer.Option(help="When asynchronous work lands: eager, late or a seed.")
 ]
-Kernel = Annotated[
-    bool, typer.Option(help="Run the compiled CUDA kernel too, and compare.")
+Backend = Annotated[
+    str,
+    typer.Option(
+        "--backend",
+        help="What runs beside the emulator: ptx (the compiled kernel on the same "
+        "machine), device (the kernel on a GPU), emulator (nothing), or auto: ptx, and "
+        "a GPU too if one can.",
+    ),
+]
+NoKernel = Annotated[
+    bool, typer.Option("--no-kernel", help="The same as --backend emulator.")
 ]
 TraceFile = Annotated[Path, typer.Option(help="Where to leave the trace.")]
 Perfetto = Annotated[
@@ -99,7 +109,8 @@ def walk_command(
     tiles: Tiles = None,
     sms: Sms = 2,
     schedule: Schedule = str(DEFAULT_SCHEDULE),
-    kernel: Kernel = True,
+    backend: Backend = "auto",
+    no_kernel: NoKernel = False,
     trace: TraceFile = Path("walk"),
     perfetto: Perfetto = None,
     svg: Svg = None,
@@ -117,6 +128,7 @@ def walk_command(
         return
     if example and output:
         raise InputError("give --output or --example, whose output is NVFP4, not both")
+    beside = _beside(backend, no_kernel)
     path = trace_path(trace)
     check_outputs([path, perfetto, svg, player], file or checkpoint, force)
     if checkpoint is not None and tensor is not None:
@@ -131,7 +143,7 @@ def walk_command(
             sms=sms,
             tiles=chosen,
             schedule=schedule,
-            kernel=kernel,
+            backend=beside,
             progress=report_progress,
         )
     recorded = done.run.trace
@@ -145,6 +157,13 @@ def walk_command(
     else:
         report.render(done.report, recorded, Console())
     raise typer.Exit(0 if done.report.ok else 1)
+
+
+def _beside(backend: str, no_kernel: bool) -> Beside:
+    """Return what runs beside the emulator."""
+    if no_kernel and backend not in ("auto", "emulator"):
+        raise InputError(f"give --no-kernel or --backend {backend:.20}, not both")
+    return cast("Beside", "emulator" if no_kernel else backend)
 
 
 def _problem(file: Path | None, size: str | None, seed: int) -> Problem:

@@ -16,13 +16,13 @@ from fp4ref.cuda_kernel.choices import constants, one_changed_file, one_file
 from fp4ref.cuda_kernel.line_information import normalised as normalised
 from fp4ref.cuda_kernel.sources import MAIN
 from fp4ref.device.compile import (
-    HOPPER,
     INSTALL,
     Compiled,
     CompileError,
     arch_of,
     compile_cuda,
     has_tcgen05,
+    lacks,
 )
 from fp4ref.device.compile import nvrtc_version as nvrtc_version
 from fp4ref.errors import InputError
@@ -139,11 +139,8 @@ def require_tcgen05(capability: tuple[int, int], card: str) -> str:
     """
     if not has_tcgen05(capability):
         raise InputError(
-            f"backend 'device': {card} has compute capability "
-            f"{capability[0]}.{capability[1]}, without tcgen05 and TMEM"
-            f"{'' if capability >= HOPPER else ', clusters and TMA'}; the kernel needs "
-            "9.0 or 10.x. "
-            "backend='ptx' runs the same kernel's code on the emulated machine"
+            f"backend 'device': {lacks(capability, card)}. backend='ptx' runs the same "
+            "kernel's code on the emulated machine"
         )
     return arch_of(capability)
 

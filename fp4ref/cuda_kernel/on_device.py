@@ -50,8 +50,8 @@ def launch_device(problem: GemmProblem) -> str:
     gpu = find_gpu()
     if not gpu:
         raise DeviceError(
-            f"backend 'device': {gpu.missing} backend='ptx' runs the same kernel's "
-            "code on the emulated machine"
+            f"backend 'device': {gpu.missing.rstrip('.')}. backend='ptx' runs the same "
+            "kernel's code on the emulated machine"
         )
     soft = gpu.capability == HOPPER
     if soft:

@@ -54,6 +54,16 @@ def runs_kernel(capability: tuple[int, int]) -> bool:
     return has_tcgen05(capability) or capability == HOPPER
 
 
+def lacks(capability: tuple[int, int], card: str) -> str:
+    """Say what a card without tcgen05 lacks, and what the kernel needs."""
+    *most, last = (f"{a}.{b}" for a, b in _TARGETS if runs_kernel((a, b)))
+    return (
+        f"{card} has compute capability {capability[0]}.{capability[1]}, without "
+        f"tcgen05 and TMEM{'' if capability >= HOPPER else ', clusters and TMA'}; the "
+        f"kernel needs {', '.join(most)} or {last}"
+    )
+
+
 class CompileError(Fp4refError):
     """NVRTC refused a source, or is not there."""
 

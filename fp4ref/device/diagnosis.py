@@ -7,8 +7,8 @@ import os
 import platform
 from dataclasses import asdict, dataclass
 
-from fp4ref.device.compile import INSTALL, nvrtc_version, runs_kernel
-from fp4ref.device.driver import find_gpu
+from fp4ref.device.compile import INSTALL, lacks, nvrtc_version, runs_kernel
+from fp4ref.device.driver import Gpu, find_gpu
 
 PACKAGES = ("numpy", "numba", "ml_dtypes")
 
@@ -68,10 +68,10 @@ def doctor() -> Diagnosis:
     else:
         missing.append(f"compile the kernel: NVRTC is not installed; run: {INSTALL}")
     gpu = find_gpu()
-    if gpu and runs_kernel(gpu.capability):
-        can_run.append(f"the kernel on the GPU: {gpu}")
+    if reason := why_not(gpu):
+        missing.append(f"run the kernel on a GPU: {reason}")
     else:
-        missing.append(f"run the kernel on a GPU: {gpu}")
+        can_run.append(f"the kernel on the GPU: {gpu}")
     return Diagnosis(
         platform.python_version(),
         f"{platform.system()} {platform.machine()}",
@@ -80,3 +80,10 @@ def doctor() -> Diagnosis:
         can_run,
         missing,
     )
+
+
+def why_not(gpu: Gpu) -> str:
+    """Return why the kernel does not run there, and what it needs; '' if it does."""
+    if gpu.missing or runs_kernel(gpu.capability):
+        return gpu.missing
+    return lacks(gpu.capability, gpu.card)

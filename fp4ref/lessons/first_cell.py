@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fp4ref.device.compile import has_tcgen05, nvrtc_version
+from fp4ref.device.compile import HOPPER, has_tcgen05, nvrtc_version
 from fp4ref.device.diagnosis import doctor
 from fp4ref.device.driver import find_gpu
 from fp4ref.lessons.outline import LESSONS
@@ -44,6 +44,8 @@ def _facts() -> list[str]:
         lines.append(f"GPU: none is used; {_short(str(gpu))}.")
     elif has_tcgen05(gpu.capability):
         lines.append(f"GPU: {gpu}; the kernel can run on it too.")
+    elif gpu.capability == HOPPER:
+        lines.append(f"GPU: {gpu}; the kernel runs on it with a soft tensor core.")
     else:
         lines.append(f"GPU: {gpu}; it has no tcgen05, so the SM is emulated.")
     return lines

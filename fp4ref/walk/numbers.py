@@ -5,8 +5,6 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from functools import partial
 from math import ceil, log2
 from typing import Any, NamedTuple, get_args
 
@@ -14,13 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fp4ref.cuda_kernel import packaged_configs
-from fp4ref.device.compile import runs_kernel
-from fp4ref.device.driver import find_gpu
 from fp4ref.errors import InputError
-from fp4ref.evidence.comparison import compare
 from fp4ref.evidence.oracle import Expected, bound, expected
-from fp4ref.evidence.side_by_side import side_by_side
-from fp4ref.execution.runs import Progress, Run, run
+from fp4ref.execution.runs import BackendName, Progress, Run, run
 from fp4ref.files.free_memory import require_memory
 from fp4ref.frames import FRAMES, FrameKind
 from fp4ref.gemm.config import Format, GemmConfig
@@ -33,9 +27,10 @@ from fp4ref.tensors.losses import NonFiniteWarning
 from fp4ref.tensors.product import matmul
 from fp4ref.tensors.quantize import quantize
 from fp4ref.trace import RecordedPlan, Trace
+from fp4ref.walk.beside import Beside, check_beside, run_beside
 from fp4ref.walk.counts import machine_counts
 from fp4ref.walk.inputs import NonFinite, Problem, check_k
-from fp4ref.walk.outcome import KernelReport, WalkReport
+from fp4ref.walk.outcome import WalkReport
 
 F32 = NDArray[np.float32]
 DEFAULT_SCHEDULE = 0
@@ -53,7 +48,7 @@ _NBYTES_AN_ELEMENT = 40
 
 
 class Walk(NamedTuple):
-    """A walk's report, the emulator's run, and the kernel's; None if it did not run."""
+    """A walk's report, the emulator's run, and that of the kernel's PTX, if it ran."""
 
     report: WalkReport
     run: Run
@@ -67,20 +62,30 @@ def walk(
     sms: int = 2,
     tiles: Sequence[tuple[int, ...]] | None = None,
     schedule: str | int = DEFAULT_SCHEDULE,
-    kernel: bool = True,
+    backend: Beside = "auto",
     progress: Progress | None = None,
 ) -> Walk:
     """Quantise, run the kernel frame by frame, and check the result.
 
-    With `kernel` the compiled CUDA kernel runs too, on the same machine and under the
-    same schedule, and every hardware event is compared.
+    Parameters
+    ----------
+    backend
+        What runs beside the emulator. ``"ptx"``: the compiled CUDA kernel, on the same
+        machine and under the same schedule; every hardware event is compared.
+        ``"device"``: the kernel on a GPU, whose D is compared. ``"auto"``: the PTX, and
+        a GPU too where one can run it; otherwise the report says why none did.
+        ``"emulator"``: nothing.
 
     Raises
     ------
     InputError, HardwareFault
+    DeviceError, CompileError
+        ``"device"`` is asked for, and the launch failed.
     """
     config = config or GemmConfig()
-    tiles = _check(problem, config, sms, tiles, schedule, kernel)
+    check_beside(backend, whole=tiles is None)
+    traces = 2 if backend in ("auto", "ptx") else 1
+    tiles = _check(problem, config, sms, tiles, schedule, traces)
     laps = _Laps()
     qa, of_x = _quantise(problem.x, "x")
     qb, of_w = problem.quantised, list[str]()
@@ -89,16 +94,16 @@ def walk(
     notes = (*problem.notes, *of_x, *of_w, *_check_alpha(qa, qb))
     laps.end("quantise")
     accumulators = matmul(qa, qb)
-    laps.end("integer model")
+    laps.end("matmul")
     options: dict[str, Any] = {"config": config, "sms": sms, "tiles": tiles}
     options |= {"schedule": schedule, "progress": progress}
-    run_on = partial(run, qa, qb, **options)
-    result = run_on()
+
+    def run_on(backend: BackendName) -> Run:
+        return run(qa, qb, backend=backend, **options)
+
+    result = run_on("emulator")
     laps.end("emulate")
-    beside = theirs = None
-    if kernel:
-        theirs = run_on(backend="ptx")
-        beside = _beside(result, theirs, (qa, qb), tiles is None, laps)
+    other = run_beside(result, run_on, backend, whole=tiles is None, lap=laps.end)
     equal, compared = _count_equal(result, expected(qa, qb, config=config))
     ratio = bound(qa, qb, accumulators).worst_ratio
     errors = _errors(problem, qa, qb, accumulators)
@@ -120,24 +125,11 @@ def walk(
         machine_counts(result.trace),
         *_count_frames(result.trace),
         laps.seconds,
-        beside,
+        other and other.report,
         nonfinite=_nonfinite(problem, result),
         notes=notes,
     )
-    return Walk(report, result, theirs)
-
-
-def _beside(
-    result: Run,
-    theirs: Run,
-    operands: tuple[BlockScaled, BlockScaled],
-    whole: bool,
-    laps: _Laps,
-) -> KernelReport:
-    """Compare with the kernel's PTX, and with a card that runs the whole grid."""
-    beside = _compare(result, theirs)
-    laps.end("execute the kernel's PTX")
-    return _beside_the_card(beside, *operands, result, laps) if whole else beside
+    return Walk(report, result, other and other.ptx)
 
 
 class _Laps:
@@ -152,28 +144,6 @@ class _Laps:
         now = time.perf_counter()
         self.seconds[name] = now - self._clock
         self._clock = now
-
-
-def _compare(result: Run, theirs: Run) -> KernelReport:
-    """Compare both runs at every hardware event."""
-    return KernelReport.of(
-        str(theirs.meta.get("kernel", "")),
-        compare(result, theirs),
-        side_by_side(result, theirs),
-    )
-
-
-def _beside_the_card(
-    beside: KernelReport, qa: BlockScaled, qb: BlockScaled, result: Run, laps: _Laps
-) -> KernelReport:
-    """Run the kernel on a GPU too, where there is one that can."""
-    gpu = find_gpu()
-    if not gpu or not runs_kernel(gpu.capability):
-        return beside
-    card = run(qa, qb, config=result.config, backend="device")
-    same = bool((_bits(card.d) == _bits(result.d)).all())
-    laps.end("run on the GPU")
-    return replace(beside, gpu=str(gpu), gpu_ok=same)
 
 
 def _count_equal(result: Run, want: Expected) -> tuple[int, int]:
@@ -206,7 +176,7 @@ def _check(
     sms: int,
     tiles: Sequence[tuple[int, ...]] | None,
     schedule: str | int,
-    kernel: bool,
+    traces: int,
 ) -> list[tuple[int, ...]] | None:
     """Refuse at once what a later part would refuse; return the tiles to run."""
     m, n, k = problem.sizes
@@ -222,7 +192,7 @@ def _check(
     trace = count * (_NBYTES_A_TILE + plan(config).k_tiles(k) * _NBYTES_A_K_TILE)
     matrices = _NBYTES_AN_ELEMENT * (m * k + n * k + m * n)
     require_memory(
-        (1 + kernel) * trace + matrices + sms * _NBYTES_AN_SM,
+        traces * trace + matrices + sms * _NBYTES_AN_SM,
         f"a walk of {count:,} tiles of {m:,} x {n:,} x {k:,} on {sms} SMs",
         "Run some tiles only (--tiles 0,0), leave out the kernel (--no-kernel), or "
         "take smaller sizes.",

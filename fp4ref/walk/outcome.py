@@ -18,13 +18,15 @@ class KernelReport:
     Attributes
     ----------
     code
-        Where its PTX comes from.
+        Where its PTX comes from; '' if only a GPU ran.
     events
         Hardware events compared, by tensor.
     pairs
         One event of each tensor: the Python line, the CUDA line, the bytes.
     gpu, gpu_ok
-        The card with tcgen05 on which the kernel ran too, and whether D is the same.
+        The card on which the kernel ran, and whether D (and SFD) is the same.
+    no_gpu
+        Why no card ran though one would have been used, and what ran instead.
     """
 
     code: str
@@ -34,6 +36,12 @@ class KernelReport:
     pairs: tuple[str, ...]
     gpu: str = ""
     gpu_ok: bool = True
+    no_gpu: str = ""
+
+    @classmethod
+    def of_card(cls) -> KernelReport:
+        """Return what there is to say before a card runs: a card has no events."""
+        return cls("", True, {}, "", ())
 
     @classmethod
     def of(cls, code: str, found: Comparison, pairs: Sequence[Pair]) -> KernelReport:

@@ -13,6 +13,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
+from fp4ref.device.compile import HOPPER
 from fp4ref.trace import Trace
 from fp4ref.walk.inputs import NonFinite
 from fp4ref.walk.outcome import WalkReport
@@ -166,7 +167,10 @@ def _machine(r: WalkReport) -> RenderableType:
 def _beside(r: WalkReport) -> RenderableType:
     """One event of each kind, with both statements."""
     if r.kernel is None:
-        return Text("the kernel did not run (--no-kernel)", style="dim")
+        return Text("the kernel did not run (--backend emulator)", style="dim")
+    if not r.kernel.code:
+        words = "a card shows no events; --backend ptx has them side by side"
+        return Text(f"{r.kernel.gpu}: {words}", style="dim")
     parts: list[RenderableType] = [
         Text(f"{r.kernel.code}: its PTX ran on the same machine", style="dim")
     ]
@@ -213,8 +217,8 @@ def _checks(r: WalkReport) -> RenderableType:
             (
                 "this rests on",
                 "the emulated SM, on which kernels of CUTLASS and Triton compute right "
-                "results, and on the published MMA-Sim model of the MMA. No Blackwell "
-                "GPU was used",
+                "results, and on the published MMA-Sim model of the MMA"
+                + _no_blackwell(r),
             ),
             (
                 "time",
@@ -224,17 +228,28 @@ def _checks(r: WalkReport) -> RenderableType:
     )
 
 
+def _no_blackwell(r: WalkReport) -> str:
+    """Say so, unless a card with tcgen05 gave D too."""
+    gpu = r.kernel.gpu if r.kernel else ""
+    on_hopper = f"compute capability {HOPPER[0]}.{HOPPER[1]}," in gpu
+    return ". No Blackwell GPU was used" if on_hopper or not gpu else ""
+
+
 def _kernel_check(r: WalkReport, mark: Callable[[bool], str]) -> list[tuple[str, str]]:
     """Say whether emulator and compiled kernel agree, and where they first differ."""
     if r.kernel is None:
         return []
+    rows = []
     events = sum(r.kernel.events.values())
     text = f"{mark(r.kernel.ok)}: {events} hardware events, byte for byte"
     if not r.kernel.ok:
         text += f"; first difference: {escape(r.kernel.first_difference)}"
-    rows = [("the CUDA kernel", text)]
+    if r.kernel.code:
+        rows.append(("the CUDA kernel", text))
     if r.kernel.gpu:
         rows.append(("on your GPU", f"{mark(r.kernel.gpu_ok)}: D on {r.kernel.gpu}"))
+    elif r.kernel.no_gpu:
+        rows.append(("on a GPU", f"did not run: {escape(r.kernel.no_gpu)}"))
     return rows
 
 

@@ -35,7 +35,7 @@ def default_walk() -> fp4ref.Run:
         sms=2,
         tiles=None,
         schedule=DEFAULT_SCHEDULE,
-        kernel=False,
+        backend="emulator",
         progress=None,
     )
     return done.run

@@ -21,7 +21,7 @@ from fp4ref.walk import random_problem, walk
 
 @pytest.fixture(scope="module")
 def parts(tmp_path_factory: pytest.TempPathFactory) -> TraceParts:
-    run = walk(random_problem(1, 1, 32), kernel=False).run
+    run = walk(random_problem(1, 1, 32), backend="emulator").run
     assert run.trace is not None
     path = run.trace.save(tmp_path_factory.mktemp("trace") / "whole")
     return TraceParts(path.read_bytes())

@@ -31,7 +31,7 @@ def test_a_stored_weight_keeps_its_codes_in_the_machine(model: Path) -> None:
     assert problem.sizes == (6, 32, 64)
     assert problem.quantised is not None
     assert (problem.quantised.codes == Q.codes).all()
-    done = walk(problem, kernel=False)
+    done = walk(problem, backend="emulator")
     assert done.report.ok
     assert done.report.quantisation["w global scale"] == problem.quantised.global_scale
     assert done.report.quantisation_error["w only"] < 1e-7  # values in float32

@@ -29,7 +29,7 @@ def matrix(rows: int = 5, k: int = 64) -> np.ndarray:
 def walked(x: np.ndarray, w: np.ndarray, output: str = "f32"):
     """Walk without the kernel; return the report, the run, and the text."""
     problem = Problem(x, w, "t", "s")
-    report, run, _ = walk(problem, config=make_config(output), kernel=False)
+    report, run, _ = walk(problem, config=make_config(output), backend="emulator")
     out = io.StringIO()
     assert run.trace is not None
     walk_report.render(report, run.trace, Console(file=out, width=200))
@@ -62,7 +62,7 @@ def test_a_signalling_nan_raises_no_warning(tmp_path: Path, dtype: str) -> None:
     bits = np.zeros((2, 32), dtype)
     bits[1, 5] = {2: 0x7C01, 4: 0x7F800001, 8: 0x7FF0000000000001}[bits.itemsize]
     np.savez(tmp_path / "x.npz", x=bits.view(f"<f{bits.itemsize}"), w=matrix(2, 32))
-    report, *_ = walk(load_problem(tmp_path / "x.npz"), kernel=False)
+    report, *_ = walk(load_problem(tmp_path / "x.npz"), backend="emulator")
     assert report.ok
     assert report.nonfinite["x"].first_nan == (1, 5)
 
