@@ -53,7 +53,10 @@ FRACTION_BITS = 35
 
 @dataclass(frozen=True)
 class Expected:
-    """D and SFD that a run must have, bit for bit, and what its tree leaves."""
+    """D and SFD that a run must have, bit for bit, and what its tree leaves.
+
+    The scales lie as those of `fp4ref.Run`: along M where D does.
+    """
 
     d: NDArray[Any]
     sfd: NDArray[np.uint8] | None
@@ -156,6 +159,16 @@ def _converted(z: NDArray[np.float32], config: GemmConfig) -> Expected:
             return Expected(encode_f16(z).view(np.float16), None)
         case "e4m3" | "e5m2" as name:
             return Expected(stored(z, name), None)
+    if config.epilogue.store == "plain":
+        return Expected(*_blocks(z, config))
+    codes, scales = _blocks(np.swapaxes(z, -1, -2), config)
+    return Expected(np.swapaxes(codes, -1, -2), np.swapaxes(scales, -1, -2))
+
+
+def _blocks(
+    z: NDArray[np.float32], config: GemmConfig
+) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
+    """Return the codes, and a scale for 16 of them along the last dimension."""
     n = z.shape[-1]
     pad = [(0, 0)] * (z.ndim - 1) + [(0, -n % NVFP4_VEC_SIZE)]
     codes, scales = quantize_blocks(
@@ -164,7 +177,7 @@ def _converted(z: NDArray[np.float32], config: GemmConfig) -> Expected:
         scale_format=config.epilogue.sfd_format,
         vec_size=NVFP4_VEC_SIZE,
     )
-    return Expected(codes[..., :n], scales)
+    return codes[..., :n], scales
 
 
 K_TILE_NBYTES = 128

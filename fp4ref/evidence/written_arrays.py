@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 
 from fp4ref.evidence.difference import Difference
 from fp4ref.evidence.hardware_events import Key
-from fp4ref.evidence.matrix_element import scale_in_atom, sf_vec_size
+from fp4ref.evidence.matrix_element import scale_in_atom
 from fp4ref.layout.scale_factors import ATOM_COLS, ATOM_NBYTES, ATOM_ROWS
 from fp4ref.numerics.elements import element
+from fp4ref.tensors.block_format import NVFP4_VEC_SIZE
 from fp4ref.trace import Bytes, Event, Range, RecordedResult, Trace
 
 SCALES = "SFD"
@@ -100,18 +101,30 @@ def _scales(a: Trace, b: Trace, counts: dict[str, int]) -> Difference | None:
 
 
 def _scale_at(trace: Trace, at: int) -> _Place:
-    """Name the scale at a byte of SFD."""
-    shape, vec = trace.meta["shape"], sf_vec_size(trace)
-    blocks_m = -(-shape["m"] // ATOM_ROWS)
-    atoms_n = -(-shape["n"] // (vec * ATOM_COLS))
+    """Name the scale at a byte of SFD: of a row of D in memory."""
+    shape, vec = trace.meta["shape"], NVFP4_VEC_SIZE
+    of_columns = _lies_along_m(trace)
+    rows, columns = (shape["n"], shape["m"]) if of_columns else (shape["m"], shape["n"])
+    blocks_of_rows = -(-rows // ATOM_ROWS)
+    atoms_of_row = -(-columns // (vec * ATOM_COLS))
     atom, inside = divmod(at, ATOM_NBYTES)
-    block, atom_n = divmod(atom, atoms_n)
-    batch, block_m = divmod(block, blocks_m)
+    block, atom = divmod(atom, atoms_of_row)
+    batch, block = divmod(block, blocks_of_rows)
     row, column = scale_in_atom(inside)
-    row += block_m * ATOM_ROWS
-    n = (atom_n * ATOM_COLS + column) * vec
-    words = f"byte {at}: scale of row {row}, columns {n} to {n + vec - 1}"
-    return _Place(row, n, batch, words)
+    row += block * ATOM_ROWS
+    first = (atom * ATOM_COLS + column) * vec
+    of = f"byte {at}: scale of"
+    if of_columns:
+        words = f"{of} column {row}, rows {first} to {first + vec - 1}"
+        return _Place(first, row, batch, words)
+    words = f"{of} row {row}, columns {first} to {first + vec - 1}"
+    return _Place(row, first, batch, words)
+
+
+def _lies_along_m(trace: Trace) -> bool:
+    """Whether D lies in rows of M elements; a trace without a plan says nothing."""
+    asked = trace.meta.get("config") or {}
+    return bool(asked.get("epilogue", {}).get("store") == "transposed")
 
 
 # -- what nodes leave --------------------------------------------------------------

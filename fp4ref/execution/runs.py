@@ -57,7 +57,10 @@ class Run:
         (M, N) or (L, M, N): a type of NumPy or ml_dtypes, or uint8 E2M1 codes for
         ``d_format="nvfp4"``. Elements of tiles that did not run are 0.
     sfd
-        (M, ceil(N / 16)) scale codes of D, batched like `d`; None unless NVFP4.
+        Scale codes of D, batched like `d`; None unless NVFP4. A scale is for 16
+        elements that lie side by side: (M, ceil(N / 16)), or (ceil(M / 16), N) with
+        ``store="transposed"``, where D's transpose is the block-scaled matrix:
+        ``BlockScaled(d.T, sfd.T)``.
     written
         Which elements of D the kernel stored.
     trace
@@ -269,8 +272,10 @@ def _results(
     """Return D, SFD and what was written, without a batch dimension if it had none."""
     d, sfd = _typed(output.d, problem.config), None
     if output.sfd is not None:
-        _, m, n = problem.shape
-        sfd = unswizzle_scales(output.sfd, m, -(-n // NVFP4_VEC_SIZE))
+        _, rows, columns = problem.stored_shape
+        sfd = unswizzle_scales(output.sfd, rows, -(-columns // NVFP4_VEC_SIZE))
+        if problem.config.epilogue.store == "transposed":
+            sfd = sfd.swapaxes(1, 2)
     if batched:
         return d, sfd, output.written
     return d[0], None if sfd is None else sfd[0], output.written[0]

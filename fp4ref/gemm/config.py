@@ -150,7 +150,8 @@ class Epilogue:
     Parameters
     ----------
     d_format
-        Output elements; ``"nvfp4"`` adds block scales SFD. ``"e4m3"`` and ``"e5m2"``
+        Output elements; ``"nvfp4"`` adds block scales SFD, each of 16 elements that
+        lie side by side: of N, or of M as `store` says. ``"e4m3"`` and ``"e5m2"``
         saturate: what is too large, infinity too, becomes the largest number.
     sfd_format, norm_constant
         Scale type of SFD, and the constant of the CUTLASS recipe.

@@ -60,7 +60,8 @@ class GemmOutput:
         (L, M, N), however it lies in memory: float32, float16, or unsigned codes of
         types that NumPy has not.
     sfd
-        (L, padded bytes) in the 128x4 layout; None unless D is NVFP4.
+        (L, padded bytes) in the 128x4 layout over the rows of D in memory; None unless
+        D is NVFP4.
     written
         (L, M, N): which elements of D were stored.
     left
@@ -122,7 +123,8 @@ class GemmProblem:
         self._d_nbytes = batches * rows * d_pitch * self.plan.d_type.bits // 8
         self._sfd_nbytes = 0
         if block := BLOCKS.get(config.epilogue.d_format):
-            self._sfd_nbytes = batches * sf_nbytes(m, -(-n // block.vec_size))
+            per_row = -(-columns // block.vec_size)
+            self._sfd_nbytes = batches * sf_nbytes(rows, per_row)
         if config.operands.swap_ab:
             a, b, m, n = b, a, n, m
         passed = dict(arguments or {})

@@ -22,6 +22,7 @@ from fp4ref.gemm.plan import plan
 from fp4ref.gemm.tile_grid import TileGrid
 from fp4ref.hardware.machine import check_sms
 from fp4ref.hardware.schedule import make_schedule
+from fp4ref.tensors.block_format import NVFP4_VEC_SIZE
 from fp4ref.tensors.block_scaled import BlockScaled
 from fp4ref.tensors.losses import NonFiniteWarning
 from fp4ref.tensors.product import matmul
@@ -152,8 +153,9 @@ def _count_equal(result: Run, want: Expected) -> tuple[int, int]:
     same = _bits(result.d) == _bits(want.d)
     equal = int(same[result.written].sum())
     if result.sfd is not None and want.sfd is not None:
-        vec = RecordedPlan.required(result.meta).sf_vec_size
-        scale_written = result.written[:, ::vec]
+        vec = NVFP4_VEC_SIZE
+        along_m = result.config.epilogue.store == "transposed"
+        scale_written = result.written[::vec] if along_m else result.written[:, ::vec]
         compared += int(scale_written.sum())
         equal += int((result.sfd == want.sfd)[scale_written].sum())
     return equal, compared

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 from wide_operands import UE8M0, wide_bias, wide_c, wide_pair
@@ -187,6 +188,24 @@ def test_another_norm_constant_shows_in_d_or_its_scales(base: fp4ref.Run) -> Non
     assert re.match(r"byte \d+: scale of row 0, columns 0 to 15", d.coordinates)
     assert int(d.values[0], 16) + 1 == int(d.values[1], 16)
     assert int(d.values[0], 16) == int(base.sfd[0, 0])
+
+
+def test_a_scale_along_m_is_named_by_its_column_and_its_rows() -> None:
+    """Of operands without scales too."""
+    rng = np.random.default_rng(3)
+    a, b = (
+        rng.standard_normal((rows, 64)).astype(ml_dtypes.bfloat16) for rows in (40, 150)
+    )
+    a[:16] = b[:20] = 0
+    across = {"store": "transposed", "element_wise": "smem", "d_format": "nvfp4"}
+    asked = GemmConfig.nvfp4(operand_format="bf16", **across)
+    one, other = (
+        fp4ref.run(a, b, config=asked.replace(norm_constant=norm)) for norm in (1.0, 4)
+    )
+    _, d = first(one, other)
+    assert (d.key.tensor, d.key.m, d.key.n) == ("SFD", 16, 32)
+    assert d.coordinates == "byte 5: scale of column 32, rows 16 to 31"
+    assert int(d.values[0], 16) == int(one.sfd[1, 32])
 
 
 def test_a_scale_of_d_in_the_second_batch_is_named_by_its_batch() -> None:

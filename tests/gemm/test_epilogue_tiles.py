@@ -39,11 +39,8 @@ MODES: tuple[dict[str, Any], ...] = (
 
 
 def choice_of(case: TreeCase, mode: dict[str, Any]) -> GemmConfig:
-    """The mode, as far as the tree allows: E2M1 has neither narrow rows nor M."""
+    """The mode, as far as the tree allows: E2M1 has no narrow rows."""
     mode = dict(mode)
-    if case.d == "nvfp4" and "store" in mode:
-        mode["store"], mode["subtile_n"] = "plain", 32
-        mode["element_wise"] = "smem" if "swap_ab" in mode else "registers"
     if case.d == "nvfp4" and mode["subtile_n"] == 16:
         mode["subtile_n"] = 32
     if case.config().epilogue.c_format is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from fp4ref.gemm.problem import GemmProblem
 from fp4ref.gemm.tile_grid import WorkTile
 from fp4ref.hardware.machine import Machine
 from fp4ref.hardware.tensor_map import DataType, TensorMap
+from fp4ref.layout import Layout
 
 
 def params_of(m: int, n: int, k: int, batches: int = 1, **settings: Any) -> GemmParams:
@@ -157,6 +159,21 @@ def test_scales_of_d_lie_where_the_atom_puts_them(
     """B17's values."""
     p = params_of(256, 16 * columns, 32, d_format="nvfp4")
     assert sfd_address(p, row, column, 0) - p.sfd == offset
+
+
+def test_scales_along_m_have_cutlasss_layout() -> None:
+    """Its atom for an M-major D, tiled along M first, then N: B17's for the transpose.
+
+    Source: ``Sm1xxBlockScaledBasicChunk::SfMNMajorAtom`` of 16 elements, and
+    ``Sm1xxBlockScaledOutputConfig::tile_atom_to_shape_SFD``, ``Step<_1, _2, _3>``.
+    """
+    m, n = 200, 300
+    atom = Layout(((16, 4), (32, 4)), ((0, 1), (16, 4)))
+    atoms_m = -(-m // 64)
+    p = params_of(m, n, 32, d_format="nvfp4", store="transposed", element_wise="smem")
+    for i, j in itertools.product(range(0, m, 7), range(0, n, 5)):
+        place = 512 * (i // 64 + atoms_m * (j // 128)) + atom((i % 64, j % 128))
+        assert sfd_address(p, j, i // 16, 0) - p.sfd == place
 
 
 def test_the_layout_of_a_tile_names_the_elements_of_its_box() -> None:

@@ -13,6 +13,7 @@ import fp4ref
 from fp4ref import GemmConfig, plan
 from fp4ref.cuda_kernel.build import nvrtc_version
 from fp4ref.errors import ConfigError, HardwareFault, InputError
+from fp4ref.evidence import oracle
 from fp4ref.gemm.load import cp_async_loader
 from fp4ref.gemm.multiply import after_cp_async
 
@@ -60,6 +61,17 @@ CASES = [
         config=SWAPPED | {"scheduler": "static", "tile_n": 64},
     ),
     FamilyCase(129, 33, 64, config={"loader": "cp_async", "operand_format": "mxfp4"}),
+    FamilyCase(
+        *(129, 65, 96, 2),
+        schedule="seed",
+        config=ACROSS | {"d_format": "nvfp4", "c_format": "f32", "beta": 0.5},
+    ),
+    FamilyCase(
+        *(33, 150, 96),
+        schedule="late",
+        config={"swap_ab": True, "store": "transposed", "bias": True}
+        | {"d_format": "nvfp4", "subtile_n": 64},
+    ),
 ]
 BACKENDS = [
     "emulator",
@@ -99,6 +111,23 @@ def test_a_virtual_peer_stores_nothing(m: int) -> None:
     for name in ("tile", "cp.async.bulk.tensor.3d.store"):
         assert run.stats[name] == alone.stats[name]
     assert run.stats["tile"] == -(-m // 128)
+
+
+def test_scales_along_m_are_those_of_the_transpose() -> None:
+    """16 rows of a column share one, and no shape lets them pass for scales along N."""
+    a, b = operands(40, 48, 64)
+    across = GemmConfig.nvfp4(d_format="nvfp4", **ACROSS)
+    run = fp4ref.run(a, b, config=across, trace=False)
+    assert (run.d.shape, run.sfd.shape) == ((40, 48), (3, 48))
+    other = fp4ref.run(b, a, config=GemmConfig.nvfp4(d_format="nvfp4"), trace=False)
+    np.testing.assert_array_equal(run.d, other.d.T)
+    np.testing.assert_array_equal(run.sfd, other.sfd.T)
+    with pytest.raises(InputError, match=r"scales of shape \(3, 48\)"):
+        fp4ref.BlockScaled(run.d, run.sfd)
+    padded = np.pad(run.d.T, [(0, 0), (0, 8)])
+    matrix = fp4ref.BlockScaled(padded, run.sfd.T)
+    exact = oracle.expected(a, b).d.T
+    assert np.abs(matrix.dequantize()[:, :40] - exact).max() < np.abs(exact).max() / 4
 
 
 def test_swapped_operands_give_a_small_m_the_n_side() -> None:
@@ -145,7 +174,6 @@ def test_a_copy_without_its_fence_is_a_race(
 REFUSED = [
     ({"swap_ab": True}, "Use element_wise=smem"),
     ({"store": "transposed"}, "Use element_wise=smem"),
-    (ACROSS | {"d_format": "nvfp4"}, "16 elements of a row of N. Use store=plain"),
     ({"loader": "cp_async", "cluster_n": 2}, "Use a cluster of one CTA, or loader=tma"),
     ({"store": "rows"}, "store='rows': this kernel takes one of plain, transposed"),
     (SMEM | {"d_stages": 12}, "leaves room for"),

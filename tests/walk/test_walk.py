@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
+from fp4ref import GemmConfig
 from fp4ref.errors import InputError
 from fp4ref.walk import load_problem, make_config, random_problem, walk
 from fp4ref.walk import report as walk_report
@@ -89,6 +90,13 @@ def test_a_kernel_that_differs_is_reported(monkeypatch: pytest.MonkeyPatch) -> N
     out = io.StringIO()
     walk_report.render(report, run.trace, Console(file=out, width=100))
     assert "DIFFERENT" in out.getvalue()
+
+
+def test_scales_along_m_are_counted_too() -> None:
+    across = {"store": "transposed", "element_wise": "smem", "d_format": "nvfp4"}
+    config = GemmConfig.nvfp4(**across)
+    report, _, _ = walk(random_problem(40, 50, 64), config=config, backend="emulator")
+    assert report.bits_equal == report.bits_compared == 40 * 50 + 3 * 50
 
 
 def test_a_wrong_result_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:

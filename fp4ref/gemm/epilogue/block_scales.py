@@ -19,7 +19,11 @@ from fp4ref.trace import Bytes
 
 @dataclass(frozen=True, repr=False)
 class BlockScaleFactorRowStore(RowOutput):
-    """CUTLASS's ``Sm100BlockScaleFactorRowStore``."""
+    """CUTLASS's ``Sm100BlockScaleFactorRowStore``, and for an M-major D ``ColStore``.
+
+    A row is one of D in memory, and a thread has it: CUTLASS's threads have a row of M,
+    and ask each other for the maximum of 16 elements of a column.
+    """
 
     scale_format: ScaleFormat
     norm_constant: float

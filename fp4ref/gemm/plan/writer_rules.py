@@ -8,23 +8,10 @@ from fp4ref.arguments import shown
 from fp4ref.gemm.plan.rules import FORMATS, rule
 from fp4ref.gemm.plan.values import Plan
 from fp4ref.gemm.plan.warps import WARP_THREADS
-from fp4ref.numerics.elements import BLOCKS
 
-_ROW_STORE = "CUTLASS Sm100BlockScaleFactorRowStore"
 _TRANSPOSE = "PTX: tcgen05.ld, 32x32b"
 _TRANSPOSES = ("store", "swap_ab")
 _CLUSTER = ("cluster_m", "cluster_n")
-
-
-@rule("scales of D lie along its rows", _ROW_STORE, "store", "d_format")
-def _sfd_rows(p: Plan) -> str | None:
-    config = p.config.epilogue
-    if config.store == "plain" or config.d_format not in BLOCKS:
-        return None
-    return (
-        f"store={config.store} with d_format={config.d_format}: a scale is for "
-        f"{p.sfd_vec_size} elements of a row of N. Use store=plain"
-    )
 
 
 @rule("a transposed tile goes through memory", _TRANSPOSE, *_TRANSPOSES, "element_wise")

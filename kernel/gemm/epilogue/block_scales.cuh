@@ -6,7 +6,9 @@
 #include "../../numerics/quantize.cuh"
 #include "epilogue_state.cuh"
 
-// CUTLASS's Sm100BlockScaleFactorRowStore. NORM_BITS: the norm constant as float32.
+// CUTLASS's Sm100BlockScaleFactorRowStore, and for an M-major D ColStore. A row is one of D in
+// memory, and a thread has it: CUTLASS's threads have a row of M, and ask each other for the
+// maximum of 16 elements of a column. NORM_BITS: the norm constant as float32.
 template <class Scale, u32 NORM_BITS>
 struct BlockScaleFactorRowStore {
     static constexpr u32 PAIRS = SUBTILE_N / (2 * SFD_VEC_SIZE);  // of scales of a row
