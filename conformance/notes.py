@@ -26,15 +26,3 @@ NOTES = [
     "73 and 74 are told of 2 SMs, because the kernels that fill their tensors have as "
     "many CTAs as that.",
 ]
-
-WAITING = [
-    (
-        "CUTLASS 71",
-        "ten kernels in one program, each filled and checked on the device as in 73: "
-        "seven minutes to compile, and six of processor time to run. "
-        "`conformance/trees.py` runs it and compares each D with a tree's. On "
-        "2026-11-29, eager, 144 x 120 x 72, the run was ended in the check of its last "
-        "kernel: the nine before passed their own checks, those without shared memory "
-        "in the epilogue too, and the D of all ten had our tree's bits",
-    ),
-]
