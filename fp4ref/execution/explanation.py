@@ -11,6 +11,7 @@ import numpy as np
 
 from fp4ref.arguments import require_integer
 from fp4ref.errors import InputError
+from fp4ref.gemm.fusion.majorness import as_written
 from fp4ref.gemm.fusion.node import Node, Region, Visit
 from fp4ref.gemm.problem import GemmProblem
 
@@ -78,13 +79,14 @@ def explain(problem: GemmProblem, m: int, n: int, batch: int = 0) -> Explanation
     at = _inside(problem, (batch, m, n))
     row, column = _in_memory(problem, m, n)
     found: list[NodeValue] = []
+    plain = problem.config.epilogue.store == "plain"
 
     def probe(where: Region, visit: Visit) -> None:
         if found or where.work.l != at[0]:
             return
         if row in where.rows and column in where.columns:
             i, j = row - where.rows.start, column - where.columns.start
-            found.extend(_values(visit, i, j))
+            found.extend(_values(visit, i, j, plain))
 
     problem.params = replace(problem.params, probe=probe)
     problem.launch(_tiles(problem, *at))
@@ -117,10 +119,14 @@ def _tiles(
     return [(rows // problem.plan.tile_m, columns // tile_n, batch)]
 
 
-def _values(visit: Visit, i: int, j: int) -> list[NodeValue]:
+def _values(visit: Visit, i: int, j: int, plain: bool) -> list[NodeValue]:
+    """Return the nodes' values, by the names in the tree that the user wrote."""
     shape = visit.inside.shape
     return [
-        NodeValue(_name(node), float(np.broadcast_to(value, shape)[i, j]))
+        NodeValue(
+            _name(node if plain else as_written(node)),
+            float(np.broadcast_to(value, shape)[i, j]),
+        )
         for node, value in visit.values.items()
     ]
 

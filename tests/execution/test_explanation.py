@@ -43,12 +43,15 @@ def explained(m: int, n: int, **changes: Any) -> tuple[Explanation, fp4ref.Run]:
         {},
         {"swap_ab": True, "element_wise": "smem", "tile_n": 64},
         {"scheduler": "static", "cta_group": 2, "tile_m": 256, "cluster_m": 2},
+        {"store": "transposed", "element_wise": "smem"},
+        {"store": "transposed", "swap_ab": True},
     ],
-    ids=["default", "swapped", "static pair"],
+    ids=["default", "swapped", "static pair", "rows of M", "rows of M, swapped"],
 )
 def test_the_values_of_the_nodes_are_those_of_the_formula(
     changes: dict[str, Any],
 ) -> None:
+    """By the nodes' names in the tree that was written, also where D lies otherwise."""
     found, run = explained(5, 70, **changes)
     names = [each.node.split("<")[0] for each in found.nodes]
     assert names == [

@@ -34,11 +34,20 @@ def is_m_major(node: Node) -> bool:
 
 def m_major(tree: Node) -> Node:
     """Return the tree for a D that lies in rows of M elements."""
+    return _turned(tree, True)
+
+
+def as_written(tree: Node) -> Node:
+    """Return what a user wrote, of `m_major`'s result."""
+    return _turned(tree, False)
+
+
+def _turned(tree: Node, to_m: bool) -> Node:
     given: dict[str, Any] = {}
     for each in fields(tree):
         value = getattr(tree, each.name)
-        given[each.name] = m_major(value) if isinstance(value, Node) else value
+        given[each.name] = _turned(value, to_m) if isinstance(value, Node) else value
     if "m_major" in given:
-        given["m_major"] = True
+        given["m_major"] = to_m
     kind: Any = _OTHER.get(type(tree), type(tree))
     return kind(**given)  # type: ignore[no-any-return]
