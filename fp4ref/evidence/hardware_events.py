@@ -17,6 +17,7 @@ from fp4ref.errors import InputError
 from fp4ref.hardware.mbarrier_unit import NBYTES as BARRIER_NBYTES
 from fp4ref.hardware.tcgen05 import CP_NBYTES
 from fp4ref.trace import Bytes, Dim3, Event, Range, Trace
+from fp4ref.trace.recorded_plan import is_m_major
 
 
 class Key(NamedTuple):
@@ -183,6 +184,7 @@ class _Walker:
         self._open: dict[tuple[str, int], _Fill] = {}
         self._filled: dict[str, list[_Filled]] = {}
         self._cluster = trace.meta.get("cluster", (1, 1, 1))
+        self._m_major = is_m_major(trace.meta)
         # A multicast may land in a CTA before that CTA's own first event.
         self._ranks = {
             e.sm: rank_in_cluster(e.cta, self._cluster) for e in reversed(trace.events)
@@ -245,8 +247,7 @@ class _Walker:
             live[:] = [old for old in live if not old.box.where.overlaps(box.where)]
             live.append(_Filled(box, nth, fill))
             if box.tensor == "C":
-                n, m, batch = box.coords
-                key = Key("C", m, n, -1, batch, rank=box.rank)
+                key = self._box_of_d("C", box.coords, box.rank)
             else:
                 key = fill.key(box.tensor, nth, rank=box.rank)
             self._add(key, box.event, self._window(box.where))
@@ -280,11 +281,16 @@ class _Walker:
         fill.blocks += 1
 
     def _store(self, event: Event) -> None:
-        n, m, batch = event.operands["coords"]
         rows = [self._window(w).ravel() for w in event.writes]
         if rows:
-            key = Key(event.operands["tensor"], m, n, -1, batch)
+            key = self._box_of_d(event.operands["tensor"], event.operands["coords"])
             self._add(key, event, np.concatenate(rows).reshape(1, -1))
+
+    def _box_of_d(self, tensor: str, coords: Sequence[int], rank: int = 0) -> Key:
+        """Name a box of C or D, which lie alike."""
+        fast, slow, batch = coords
+        m, n = (fast, slow) if self._m_major else (slow, fast)
+        return Key(tensor, m, n, -1, batch, rank=rank)
 
 
 def rank_in_cluster(cta: Dim3, cluster: Dim3) -> int:

@@ -17,6 +17,7 @@ from fp4ref.numerics import ScaleFormat, decode_e2m1
 from fp4ref.numerics.element import Element
 from fp4ref.numerics.elements import element
 from fp4ref.trace import RecordedPlan, Trace
+from fp4ref.trace.recorded_plan import has_lanes_of_n, is_m_major
 
 _Reader = Callable[[Trace, HardwareEvent, int, int], tuple[str, str]]
 
@@ -131,8 +132,9 @@ def _accumulator(trace: Trace, e: HardwareEvent, row: int, at: int) -> tuple[str
     word = e.data[row, column * CELL_NBYTES : (column + 1) * CELL_NBYTES]
     bits = int.from_bytes(word.tobytes(), "little")
     value = np.uint32(bits).view(np.float32)
+    m, n = (column, row) if has_lanes_of_n(trace.meta) else (row, column)
     return (
-        f"row {e.key.m + row}, column {e.key.n + column} after k "
+        f"row {e.key.m + m}, column {e.key.n + n} after k "
         f"{e.key.k + _mma_k(trace) * (e.key.block + 1)}",
         f"{bits:#010x} = {value!r}",
     )
@@ -149,7 +151,7 @@ def _source(trace: Trace, e: HardwareEvent, row: int, at: int) -> tuple[str, str
     first = at // nbytes * nbytes
     bits = int.from_bytes(e.data[row, first : first + nbytes].tobytes(), "little")
     return (
-        f"row {e.key.m + tile_row}, column {e.key.n + column}",
+        _in_d(trace, e, tile_row, column),
         f"{bits:#0{2 * nbytes + 2}x}",
     )
 
@@ -161,11 +163,16 @@ def _plain(trace: Trace, e: HardwareEvent, row: int, at: int) -> tuple[str, str]
     for written in e.event.writes:
         if at < written.size:
             tile_row, byte = divmod(at, written.nbytes)
-            column = e.key.n + byte * 8 // bits
-            where = f"row {e.key.m + tile_row}, column {column}"
+            where = _in_d(trace, e, tile_row, byte * 8 // bits)
             break
         at -= written.size
     return where, f"{int(e.data[row, at]):#04x}"
+
+
+def _in_d(trace: Trace, e: HardwareEvent, line: int, at: int) -> str:
+    """Name an element of a box of C or D: `at` counts along a line of memory."""
+    m, n = (at, line) if is_m_major(trace.meta) else (line, at)
+    return f"row {e.key.m + m}, column {e.key.n + n}"
 
 
 def _scale_value(trace: Trace, code: int) -> str:

@@ -7,7 +7,7 @@ as a whole, and the event that last wrote the first byte that differs is named.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -20,6 +20,7 @@ from fp4ref.layout.scale_factors import ATOM_COLS, ATOM_NBYTES, ATOM_ROWS
 from fp4ref.numerics.elements import element
 from fp4ref.tensors.block_format import NVFP4_VEC_SIZE
 from fp4ref.trace import Bytes, Event, Range, RecordedResult, Trace
+from fp4ref.trace.recorded_plan import is_m_major
 
 SCALES = "SFD"
 _Number = tuple[int, int, int]
@@ -218,20 +219,13 @@ def _value(result: RecordedResult, data: Bytes, bit: int, bits: int) -> str:
 def _place(trace: Trace, result: RecordedResult, number: _Number) -> _Place:
     """Say what of D a number stands for."""
     shape = trace.meta["shape"]
-    corner, words = [], list(_spans(result, number, [shape[x] for x in "lmn"]))
-    for i, part, extent in zip(number, result.part, result.extents, strict=True):
-        corner.append(-1 if part > 1 and extent == 1 else i * part)
-    batch, m, n = corner
-    return _Place(m, n, batch, ", ".join(words))
-
-
-def _spans(result: RecordedResult, number: _Number, shape: list[int]) -> Iterator[str]:
-    """Give the rows and the columns in words."""
-    names = ("batch", "row", "column")
-    for axis in (1, 2):
-        first = number[axis] * result.part[axis]
-        last = min(first + result.part[axis], shape[axis]) - 1
-        if result.part[axis] == 1:
-            yield f"{names[axis]} {first}"
-        else:
-            yield f"{names[axis]}s {first} to {last}"
+    rows, columns = (2, 1) if is_m_major(trace.meta) else (1, 2)
+    at, words = {}, []
+    for name, axis, end in (("row", rows, "m"), ("column", columns, "n")):
+        part = result.part[axis]
+        first = number[axis] * part
+        last = min(first + part, shape[end]) - 1
+        words.append(f"{name} {first}" if part == 1 else f"{name}s {first} to {last}")
+        at[end] = -1 if part > 1 and result.extents[axis] == 1 else first
+    batch = -1 if result.of_all_batches else number[0] * result.part[0]
+    return _Place(at["m"], at["n"], batch, ", ".join(words))

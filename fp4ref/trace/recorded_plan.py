@@ -125,6 +125,27 @@ class RecordedPlan:
         return list(self.roles.values()).count(role)
 
 
+def is_m_major(meta: Mapping[str, Any]) -> bool:
+    """Whether C, D and a tree's tensors lie in rows of M; other kernels have none.
+
+    Of their coordinates the first is then that of M, and the second that of N.
+    """
+    return _chosen(meta, "epilogue", "store") == "transposed"
+
+
+def has_lanes_of_n(meta: Mapping[str, Any]) -> bool:
+    """Whether the lanes of an accumulator are columns of D: B was multiplied by A."""
+    return _chosen(meta, "operands", "swap_ab") is True
+
+
+def _chosen(meta: Mapping[str, Any], part: str, name: str) -> Any:
+    """Return a field of the configuration in a trace's `meta`; None if not there."""
+    try:
+        return meta["config"][part][name]
+    except (LookupError, TypeError):
+        return None
+
+
 _TILES = ("d_subtile", "c_subtile", "a", "b", "sfa", "sfb")
 """Buffers that hold parts of matrices."""
 _OF_SCALES = ("sf_vec_size", "sf_rows_b", "scale_copies")

@@ -30,12 +30,15 @@ class RecordedResult:
     part
         (batches, rows, columns) of D that one number stands for: (1, 1, 1) of a tensor
         of D's shape, (1, 32, 1) of sums of 32 rows. It may reach beyond D.
+    of_all_batches
+        Whether it stands for every batch, of which there may be one only.
     """
 
     element: str
     extents: Three
     row_nbytes: int
     part: Three = (1, 1, 1)
+    of_all_batches: bool = False
 
     @property
     def nbytes(self) -> int:
@@ -59,6 +62,7 @@ class RecordedResult:
                     _three(row["extents"]),
                     _number(row["row_nbytes"]),
                     _three(row["part"]),
+                    row.get("of_all_batches") is True,
                 )
                 for name, row in meta.get("results", {}).items()
             }

@@ -17,6 +17,7 @@ from fp4ref.gemm.fusion.expression import (
     amax,
     aux,
     build,
+    c,
     col_amax,
     col_sum,
     relu_mask,
@@ -40,10 +41,12 @@ TREE = (
 )
 
 
-def run(tree: Value = TREE, **more: Any) -> fp4ref.Run:
+def run(
+    tree: Value = TREE, mode: dict[str, Any] | None = None, **more: Any
+) -> fp4ref.Run:
     rng = np.random.default_rng(3)
     a, b = (fp4ref.quantize(rng.standard_normal((n, K), np.float32)) for n in (M, N))
-    config = GemmConfig(epilogue=build(tree, d="f16"))
+    config = GemmConfig(epilogue=build(tree, d="f16")).replace(**(mode or {}))
     return fp4ref.run(a, b, config=config, **more)
 
 
@@ -61,11 +64,14 @@ def changed(r: fp4ref.Run, slot: str, at: int, bit: int) -> tuple[Trace, int]:
     for event in reversed(trace.events):
         for i, where in enumerate(event.writes):
             if where.space == "gmem" and where.start <= start + at < where.end:
-                deltas = list(trace.deltas[event.step])
-                deltas[i] = deltas[i].copy()
-                deltas[i][0, start + at - where.start] ^= 1 << bit
-                trace.deltas[event.step] = tuple(deltas)
-                return trace, event.step
+                place = start + at - where.start
+                row, byte = divmod(place, where.pitch) if where.rows > 1 else (0, place)
+                if byte < where.nbytes:
+                    deltas = list(trace.deltas[event.step])
+                    deltas[i] = deltas[i].copy()
+                    deltas[i][row, byte] ^= 1 << bit
+                    trace.deltas[event.step] = tuple(deltas)
+                    return trace, event.step
     raise AssertionError(f"nothing wrote byte {at} of {slot}")
 
 
@@ -81,26 +87,50 @@ def test_equal_arrays_are_counted(base: fp4ref.Run) -> None:
 
 # Rows of the mask take 16 bytes, those of y 112, of 50 columns.
 PLACES = [
-    ("mask_p", 16 * 33 + 5, 6, "m 33, n 46", "row 33, column 46"),
-    ("aux_y", 112 * 37 + 2 * 9 + 1, 2, "m 37, n 9", "row 37, column 9"),
-    ("amax_D", 2, 0, "", "rows 0 to 39, columns 0 to 49"),
-    ("amax_n", 4 * 49, 1, "n 49", "rows 0 to 39, column 49"),
-    ("amax_m", 4 * 39, 1, "m 39", "row 39, columns 0 to 49"),
-    ("sum_r", 4 * (2 * 50 + 7), 3, "m 32, n 7", "rows 32 to 39, column 7"),
-    ("sum_c", 4 * (4 * 3 + 2), 3, "m 3, n 32", "row 3, columns 32 to 47"),
-    ("sum_t", 4 * (2 * 4 + 2), 3, "m 32, n 32", "rows 32 to 39, columns 32 to 47"),
+    ("mask_p", 16 * 33 + 5, 6, "mask p at m 33, n 46, batch 0", "row 33, column 46"),
+    (
+        "aux_y",
+        112 * 37 + 2 * 9 + 1,
+        2,
+        "aux y at m 37, n 9, batch 0",
+        "row 37, column 9",
+    ),
+    ("amax_D", 2, 0, "amax D", "rows 0 to 39, columns 0 to 49"),
+    ("amax_n", 4 * 49, 1, "amax n at n 49", "rows 0 to 39, column 49"),
+    ("amax_m", 4 * 39, 1, "amax m at m 39", "row 39, columns 0 to 49"),
+    (
+        "sum_r",
+        4 * (2 * 50 + 7),
+        3,
+        "sum r at m 32, n 7, batch 0",
+        "rows 32 to 39, column 7",
+    ),
+    (
+        "sum_c",
+        4 * (4 * 3 + 2),
+        3,
+        "sum c at m 3, n 32, batch 0",
+        "row 3, columns 32 to 47",
+    ),
+    (
+        "sum_t",
+        4 * (2 * 4 + 2),
+        3,
+        "sum t at m 32, n 32, batch 0",
+        "rows 32 to 39, columns 32 to 47",
+    ),
 ]
 
 
-@pytest.mark.parametrize(("slot", "at", "bit", "corner", "words"), PLACES)
+@pytest.mark.parametrize(("slot", "at", "bit", "name", "words"), PLACES)
 def test_a_byte_is_named_by_its_place_and_its_writer(
-    base: fp4ref.Run, slot: str, at: int, bit: int, corner: str, words: str
+    base: fp4ref.Run, slot: str, at: int, bit: int, name: str, words: str
 ) -> None:
+    """A maximum is of no batch: it is taken of all."""
     other, step = changed(base, slot, at, bit)
     d = compare(base, other).first_difference
     assert d is not None
-    parts = [*([corner] if corner else []), "batch 0"]
-    assert str(d.key) == f"{slot.replace('_', ' ')} at {', '.join(parts)}"
+    assert str(d.key) == name
     assert d.coordinates == f"byte {at}: {words}"
     assert d.values[0] != d.values[1]
     event = d.events[0]
@@ -108,6 +138,73 @@ def test_a_byte_is_named_by_its_place_and_its_writer(
     assert event.step == step
     nodes = {"mask_p": "relu_mask.py", "aux_y": "aux_store.py", "amax_D": "scalar_max"}
     assert nodes.get(slot, ".py") in event.source
+
+
+# Rows of M: those of the mask take 16 bytes, those of y 80, of 40 rows of D.
+OF_M = [
+    ("D", 80 * 9 + 2 * 37, "D at m 32, n 0, batch 0", "row 37, column 9"),
+    ("mask_p", 16 * 46 + 4, "mask p at m 33, n 46, batch 0", "row 33, column 46"),
+    ("aux_y", 80 * 9 + 2 * 37, "aux y at m 37, n 9, batch 0", "row 37, column 9"),
+    ("amax_n", 4 * 49, "amax n at n 49", "rows 0 to 39, column 49"),
+    ("amax_m", 4 * 39, "amax m at m 39", "row 39, columns 0 to 49"),
+    (
+        "sum_r",
+        4 * (3 * 7 + 2),
+        "sum r at m 32, n 7, batch 0",
+        "rows 32 to 39, column 7",
+    ),
+    (
+        "sum_c",
+        4 * (40 * 2 + 3),
+        "sum c at m 3, n 32, batch 0",
+        "row 3, columns 32 to 47",
+    ),
+]
+ROWS_OF_M: tuple[dict[str, Any], ...] = (
+    {"store": "transposed", "element_wise": "smem"},
+    {"store": "transposed", "swap_ab": True},
+)
+
+
+@pytest.mark.parametrize("mode", ROWS_OF_M, ids=" ".join)
+def test_rows_of_m_have_the_names_of_d(mode: dict[str, Any]) -> None:
+    """Memory has rows and columns exchanged; what is said of them is of D."""
+    first = run(mode=mode)
+    for slot, at, name, words in OF_M:
+        other, _ = changed(first, slot, at, 1)
+        d = compare(first, other).first_difference
+        assert d is not None
+        assert str(d.key) == name
+        assert d.coordinates.endswith(words)
+
+
+def test_c_in_rows_of_m_has_the_names_of_d() -> None:
+    tree = alpha * acc + c
+    source = np.ones((M, N), np.float16)
+    other = source.copy()
+    other[37, 9] = 2
+    pair = (run(tree, mode=ROWS_OF_M[1], c=x) for x in (source, other))
+    d = compare(*pair).first_difference
+    assert d is not None
+    assert str(d.key) == "C at m 32, n 0, batch 0"
+    assert d.coordinates == "row 37, column 9"
+
+
+def test_an_accumulator_of_b_times_a_has_the_names_of_d() -> None:
+    """A lane is then a column of D."""
+    first = run(alpha * acc, mode=ROWS_OF_M[1])
+    assert first.trace is not None
+    whole = first.trace
+    trace = Trace(whole.events, [*whole.deltas], whole.images, whole.base, whole.meta)
+    multiplied = (e for e in whole if (e.kind, e.operation) == ("land", "tcgen05.mma"))
+    step = [e.step for e in multiplied][-1]
+    deltas = [delta.copy() for delta in trace.deltas[step]]
+    deltas[0][9, 4 * 37] ^= 1
+    trace.deltas[step] = tuple(deltas)
+    d = compare(first, trace).first_difference
+    assert d is not None
+    assert d.key.tensor == "accumulator"
+    assert d.coordinates.startswith("row 37, column 9 ")
 
 
 def test_the_values_are_codes_and_numbers(base: fp4ref.Run) -> None:

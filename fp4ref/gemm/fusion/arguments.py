@@ -263,7 +263,11 @@ class MaximumResult(Argument):
         )
         part = [1 if keeps else n for n, keeps in zip(shape, kept, strict=True)]
         return RecordedResult(
-            "f32", (batches, rows, columns), 4 * columns, (part[0], part[1], part[2])
+            "f32",
+            (batches, rows, columns),
+            4 * columns,
+            (part[0], part[1], part[2]),
+            of_all_batches=True,
         )
 
 
