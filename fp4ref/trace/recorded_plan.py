@@ -130,7 +130,7 @@ def is_m_major(meta: Mapping[str, Any]) -> bool:
 
     Of their coordinates the first is then that of M, and the second that of N.
     """
-    return _chosen(meta, "epilogue", "store") == "transposed"
+    return bool(_chosen(meta, "epilogue", "store") == "transposed")
 
 
 def has_lanes_of_n(meta: Mapping[str, Any]) -> bool:
