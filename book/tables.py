@@ -7,7 +7,15 @@ from pathlib import Path
 
 from wording import plain, row, stacked_table
 
-from fp4ref.evidence.fidelity import RULES, Rule, select, shares
+from fp4ref.evidence.fidelity import (
+    RULES,
+    Rule,
+    known_share,
+    of_default_gemm,
+    select,
+    shares,
+    standings,
+)
 from fp4ref.gaps import GAPS
 from fp4ref.gemm.choose import choose
 from fp4ref.gemm.ladder import ladder
@@ -29,7 +37,8 @@ def folders() -> str:
 
 def fidelity() -> str:
     """Return the fidelity table: shares, every rule, and what is not modelled."""
-    blocks = [_shares(), "## Rules", _rules(), "## Kernels that a wrong rule breaks"]
+    blocks = [_shares(), "## What the default GEMM needs", _default_gemm()]
+    blocks += ["## Rules", _rules(), "## Kernels that a wrong rule breaks"]
     blocks += [_witnesses(), "## Not modelled", _gaps()]
     return "\n\n".join(blocks) + "\n"
 
@@ -69,6 +78,24 @@ def _shares() -> str:
     for kind, share in shares().items():
         count = len(select(evidence=kind))
         lines.append(row(kind.value, str(count), f"{100 * share:.1f} %"))
+    return "\n".join(lines)
+
+
+def _default_gemm() -> str:
+    """Return the rules that the default GEMM needs, by what is known of them."""
+    needed = of_default_gemm()
+    lines = [
+        f"{len(needed)} of the {len(RULES)} rules: with one of them made wrong, the "
+        "job of `fp4ref walk` has other codes, other bits, another event or a fault. "
+        f"{100 * known_share(needed):.1f} % are measured on sm_90, or an outside "
+        "kernel fails without them.\n",
+        row("what is known", "rules", "share", "which"),
+        row("---", "---:", "---:", "---"),
+    ]
+    for each, rules in standings(needed).items():
+        share = f"{100 * len(rules) / len(needed):.1f} %"
+        ids = ", ".join(f"`{rule.id}`" for rule in rules)
+        lines.append(row(each.value, str(len(rules)), share, ids))
     return "\n".join(lines)
 
 

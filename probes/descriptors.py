@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from fp4ref.device import Call, Pointer
 from fp4ref.hardware.shared_memory import BASE
-from fp4ref.hardware.smem import SmemDescriptor
+from fp4ref.hardware.smem import BASE_OFFSET_BIT, SmemDescriptor
 from fp4ref.layout import SwizzleMode
 from probes.probe import Case, Outputs, Probe, blank, pattern, words
 
@@ -27,7 +27,6 @@ IMAGE_NBYTES = 65536
 FAR = 0x20000
 """A window that takes the upper bits of the start address."""
 
-BASE_OFFSET = 49
 _HOPPER_CODES = {
     SwizzleMode.NONE: 0,
     SwizzleMode.B128: 1,
@@ -71,24 +70,19 @@ KINDS = (
 def machine_word(mode: SwizzleMode, tile: Tile) -> int:
     """Return the descriptor as sm_100 writes it."""
     first = BASE + tile.window + tile.start
-    plain = SmemDescriptor(first, tile.leading, tile.stride, mode).encode()
-    return plain | tile.base_offset << BASE_OFFSET
+    return SmemDescriptor(
+        first, tile.leading, tile.stride, mode, tile.base_offset
+    ).encode()
 
 
 def hopper_word(mode: SwizzleMode, tile: Tile) -> int:
     """Return the descriptor as sm_90 writes it: no constant, two bits of swizzle."""
-    fields = machine_word(mode, tile) & ((1 << 46) - 1 | 7 << BASE_OFFSET)
+    fields = machine_word(mode, tile) & ((1 << 46) - 1 | 7 << BASE_OFFSET_BIT)
     return fields | _HOPPER_CODES[mode] << 62
 
 
 def places(kind: Kind, mode: SwizzleMode, tile: Tile) -> NDArray[np.uint16]:
-    """Return where the machine reads each element, (K, N), counted in elements.
-
-    Raises
-    ------
-    NotModelled
-        The descriptor has a base offset.
-    """
+    """Return where the machine reads each element, (K, N), counted in elements."""
     desc = SmemDescriptor.decode(machine_word(mode, tile))
     if kind.mn_major:
         bytes_of = desc.mn_major_offsets(kind.k, N * kind.nbytes)
@@ -185,8 +179,7 @@ def _case(kind: Kind, mode: SwizzleMode, what: str, tiles: Sequence[Tile]) -> Ca
         smem_nbytes=FAR + IMAGE_NBYTES,
     )
     name = f"{kind.entry}, {mode.name}, {what}"
-    refusal = "NotModelled" if any(tile.base_offset for tile in tiles) else ""
-    return Case(name, call, ("places",), refusal, "wgmma is not Blackwell's")
+    return Case(name, call, ("places",), on_ptx="wgmma is not Blackwell's")
 
 
 def _with_base_offset() -> Iterator[tuple[Kind, SwizzleMode, str, list[Tile]]]:

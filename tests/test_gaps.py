@@ -263,7 +263,10 @@ TRIES: dict[str, list[Callable[[], Any]]] = {
         lambda: UnscaledInstrDescriptor.decode(UNSCALED | 1 << 2, "f16"),
     ],
     "mma-d-type": [lambda: UnscaledInstrDescriptor.decode(UNSCALED ^ 1 << 4, "f16")],
-    "descriptor-base-offset": [lambda: SmemDescriptor.decode(SMEM | 1 << 49)],
+    "descriptor-base-offset": [
+        lambda: SmemDescriptor.decode(SMEM & ~(7 << 61) | 1 << 49),
+        lambda: SmemDescriptor.decode(SMEM | 1 << 49).mn_major_offsets(16, 256),
+    ],
     "descriptor-absolute-stride": [lambda: SmemDescriptor.decode(SMEM | 1 << 52)],
     "descriptor-32-byte-atom": [lambda: SmemDescriptor.decode(SMEM ^ 3 << 61)],
     "ptx-address-size": [lambda: parse(f"{PTX}32")],

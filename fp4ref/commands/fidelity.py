@@ -30,6 +30,7 @@ def fidelity_command(
         print_table(console, ("operation", "rule", "evidence", "source"), rows)
         for evidence, share in fidelity.shares().items():
             console.print(f"{share:6.1%}  {evidence.value}", highlight=False)
+        _print_default_gemm(console)
         console.print(
             "--json also gives each row's test, and the change of the code that it sees"
         )
@@ -37,6 +38,23 @@ def fidelity_command(
     use = {True: "refused by name", False: "goes unseen"}
     rows = [(g.id, g.operation, g.what, use[g.refused]) for g in GAPS]
     print_table(console, ("gap", "operation", "what", "its use"), rows)
+
+
+def _print_default_gemm(console: Console) -> None:
+    """Print what is known of the rules that the default GEMM needs."""
+    rules = fidelity.of_default_gemm()
+    console.print(
+        f"\nThe default GEMM needs {len(rules)} of the {len(fidelity.RULES)} rules: "
+        "with one of them made wrong it ends otherwise.",
+        highlight=False,
+    )
+    for each, found in fidelity.standings(rules).items():
+        console.print(f"{len(found):4}  {each.value}", highlight=False)
+    console.print(
+        f"{fidelity.known_share(rules):6.1%}  measured on sm_90, or an outside kernel "
+        "fails",
+        highlight=False,
+    )
 
 
 def _why(rule: fidelity.Rule) -> str:

@@ -10,9 +10,13 @@ recipes in ``data/fidelity_recipes.toml``.
 
 from __future__ import annotations
 
+import json
+import re
 import tomllib
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from enum import Enum
+from functools import cache
 from importlib.resources import files
 from itertools import chain
 from typing import Any
@@ -82,7 +86,11 @@ class Rule:
 
     def to_dict(self) -> dict[str, Any]:
         """JSON values."""
-        return asdict(self) | {"evidence": self.evidence.value}
+        return asdict(self) | {
+            "evidence": self.evidence.value,
+            "standing": standing(self).value,
+            "default_gemm": needed_by_default().get(self.id, ""),
+        }
 
 
 _FILES = ("fidelity.toml", "fidelity_builder.toml", "fidelity_recipes.toml")
@@ -118,3 +126,68 @@ def select(
 def shares() -> dict[Evidence, float]:
     """Fraction of the rules in each class of evidence, strongest first."""
     return {e: len(select(evidence=e)) / len(RULES) for e in Evidence}
+
+
+class Standing(Enum):
+    """What is known of a rule from outside this project; each rule has one."""
+
+    SM_90 = "measured on sm_90"
+    OUTSIDE_KERNEL = "an outside kernel fails without it"
+    UNMEASURED = "documented or read only, though sm_90 has the operation"
+    SM_100 = "documented or read only, and waits for sm_100"
+
+
+_NOT_ON_SM_90 = re.compile(
+    "tcgen05|TMEM|clusterlaunchcontrol|[eE]2[mM]1|UE4M3|(ue|UE)8[mM]0|U4_ALIGN|SM100"
+    r"|instruction descriptor|cta_group|CTA pair|\bmma\b|32-byte atoms|6 bits|sm_100"
+)
+"""Words of operations that Hopper lacks; ptxas refuses the instructions for sm_90."""
+
+
+def waits_for_sm_100(rule: Rule) -> bool:
+    """Whether only a card with tcgen05 can be asked about a rule."""
+    return bool(_NOT_ON_SM_90.search(rule.operation))
+
+
+def standing(rule: Rule) -> Standing:
+    """Return what is known of a rule from outside, the strongest."""
+    if rule.evidence is Evidence.MEASURED:
+        return Standing.SM_90
+    if rule.evidence is Evidence.OUTSIDE_KERNEL:
+        return Standing.OUTSIDE_KERNEL
+    return Standing.SM_100 if waits_for_sm_100(rule) else Standing.UNMEASURED
+
+
+NEEDED_FILE = "default_gemm_rules.json"
+"""Written by ``tests/evidence/default_gemm.py``, which breaks every rule in turn."""
+
+
+@cache
+def needed_by_default() -> Mapping[str, str]:
+    """Rules without which the default GEMM is another, and what of it shows that.
+
+    By id: ``"emulator, D or an event"``, the name of a fault, and so on.
+    """
+    text = files("fp4ref").joinpath("data", NEEDED_FILE).read_text("utf-8")
+    found: dict[str, str] = json.loads(text)
+    return found
+
+
+def of_default_gemm() -> list[Rule]:
+    """Return the rules that the default GEMM needs."""
+    return [rule for rule in RULES if rule.id in needed_by_default()]
+
+
+def standings(rules: Iterable[Rule]) -> dict[Standing, list[Rule]]:
+    """Sort rules by what is known of them from outside."""
+    found: dict[Standing, list[Rule]] = {each: [] for each in Standing}
+    for rule in rules:
+        found[standing(rule)].append(rule)
+    return found
+
+
+def known_share(rules: Iterable[Rule]) -> float:
+    """Fraction of rules that are measured on sm_90 or fail an outside kernel."""
+    found = standings(rules)
+    known = len(found[Standing.SM_90]) + len(found[Standing.OUTSIDE_KERNEL])
+    return known / sum(map(len, found.values()))

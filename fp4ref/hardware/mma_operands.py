@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from fp4ref.errors import DescriptorFault, NotModelled, ScaleFactorFault
+from fp4ref.errors import DescriptorFault, ScaleFactorFault
 from fp4ref.hardware.advisory import Advisory
 from fp4ref.hardware.data_path import DATA_PATHS, DataPath
 from fp4ref.hardware.shared_memory import SharedMemory
@@ -84,8 +84,8 @@ def tile_range(
 ) -> Range:
     """Bounding range of a K-major tile.
 
-    A tile with the 128-byte swizzle may start at any row of a pattern: the base offset
-    is 0 as long as the pattern itself is aligned. Measured with ``wgmma``.
+    A tile may start at any row of a pattern: the base offset is 0 as long as the
+    pattern itself is aligned. Measured with ``wgmma``.
     """
     start = desc.start
     if desc.swizzle is SwizzleMode.NONE:
@@ -101,17 +101,6 @@ def tile_range(
                 where=smem.describe(start),
                 rule=f"a row stays inside its {row} bytes",
                 remedy="align the stage; advance along K inside the row only",
-            )
-        at = start % desc.swizzle.alignment // row
-        if at and desc.swizzle is not SwizzleMode.B128:
-            raise NotModelled(
-                f"{what} starts at row {at} of the swizzle pattern",
-                who=who,
-                where=smem.describe(start),
-                rule=f"the pattern starts on {desc.swizzle.alignment} bytes; that a "
-                "tile may start inside is measured for the 128-byte swizzle alone",
-                remedy=f"align the stage to {desc.swizzle.alignment} bytes",
-                gap="descriptor-row-start",
             )
         start -= into_row
     last_group, last_row = divmod(rows - 1, 8)

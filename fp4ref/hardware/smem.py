@@ -130,6 +130,9 @@ _DESCRIPTOR_SWIZZLE = {mode.descriptor_code: mode for mode in SwizzleMode}
 LEADING_BIT = 16
 """First bit of a descriptor's leading-dimension byte offset."""
 
+BASE_OFFSET_BIT = 49
+"""First of three bits: the row of the swizzle pattern in which an address of 0 lies."""
+
 
 @dataclass(frozen=True, slots=True)
 class SmemDescriptor:
@@ -152,6 +155,7 @@ class SmemDescriptor:
     leading_nbytes: int
     stride_nbytes: int
     swizzle: SwizzleMode
+    base_offset: int = 0
 
     def encode(self) -> int:
         """Return the 64-bit word."""
@@ -160,6 +164,7 @@ class SmemDescriptor:
             | ((self.leading_nbytes & 0x3FFFF) >> 4) << LEADING_BIT
             | ((self.stride_nbytes & 0x3FFFF) >> 4) << 32
             | 0b001 << 46
+            | self.base_offset << BASE_OFFSET_BIT
             | self.swizzle.descriptor_code << 61
         )
 
@@ -172,8 +177,8 @@ class SmemDescriptor:
         DescriptorFault
             The constant or the swizzle code is wrong, or reserved bits are set.
         NotModelled
-            A base offset, the absolute leading-dimension mode, or the 32-byte-atom
-            swizzle is used.
+            A base offset without a swizzle, the absolute leading-dimension mode, or
+            the 32-byte-atom swizzle is used.
         """
         if (word >> 46) & 7 != 1:
             raise DescriptorFault(
@@ -201,11 +206,12 @@ class SmemDescriptor:
                 remedy="use code 2",
                 gap="descriptor-32-byte-atom",
             )
-        if (word >> 49) & 7:
+        base_offset = (word >> BASE_OFFSET_BIT) & 7
+        if base_offset and code == SwizzleMode.NONE.descriptor_code:
             raise NotModelled(
-                f"descriptor {word:#018x}: base offset {(word >> 49) & 7}",
-                rule="patterns start on their own alignment here",
-                remedy="align the tile to its swizzle pattern",
+                f"descriptor {word:#018x}: base offset {base_offset} without a swizzle",
+                rule="it moves the pattern of a swizzle",
+                remedy="clear bits 49-51",
                 gap="descriptor-base-offset",
             )
         if (word >> 52) & 1:
@@ -220,13 +226,15 @@ class SmemDescriptor:
             ((word >> LEADING_BIT) & 0x3FFF) << 4,
             ((word >> 32) & 0x3FFF) << 4,
             _DESCRIPTOR_SWIZZLE[code],
+            base_offset,
         )
 
     def offsets(self, rows: int, row_nbytes: int) -> NDArray[np.int64]:
         """Shared address of every byte of a K-major tile, shape (rows, row_nbytes).
 
         Source: PTX, canonical layouts; CUTLASS ``mma_sm100_desc.hpp``. The start
-        address is unswizzled; the XOR acts on the final address.
+        address is unswizzled; the XOR acts on the final address, whose row bits are
+        counted from the base offset.
         """
         period = self.start & (_PERIOD - 1)
         offsets = _tile_offsets(
@@ -236,6 +244,7 @@ class SmemDescriptor:
             self.stride_nbytes,
             rows,
             row_nbytes,
+            self.base_offset,
         )
         return offsets + (self.start - period)
 
@@ -246,7 +255,19 @@ class SmemDescriptor:
         group. With a swizzle the stride goes from group to group and the leading
         dimension from one span of a row to the next; without one they change places,
         and a span is 16 bytes. Source: as `offsets`; CuTe ``make_umma_desc``.
+
+        Raises
+        ------
+        NotModelled
+            The descriptor has a base offset.
         """
+        if self.base_offset:
+            raise NotModelled(
+                f"an MN-major tile with base offset {self.base_offset}",
+                rule="patterns start on their own alignment here",
+                remedy="align the tile to its swizzle pattern",
+                gap="descriptor-base-offset",
+            )
         period = self.start & (_PERIOD - 1)
         group, span = self.stride_nbytes, self.leading_nbytes
         if self.swizzle is SwizzleMode.NONE:
@@ -267,6 +288,7 @@ def _tile_offsets(
     stride_nbytes: int,
     rows: int,
     row_nbytes: int,
+    base_offset: int = 0,
 ) -> NDArray[np.int64]:
     row = np.arange(rows)[:, None]
     byte = np.arange(row_nbytes)[None, :]
@@ -277,7 +299,8 @@ def _tile_offsets(
         pitch = swizzle.span
         inner = byte
     linear = start + row // 8 * stride_nbytes + row % 8 * pitch + inner
-    return np.asarray(swizzle.swizzle(linear), np.int64)
+    counted = linear - (base_offset << 7)
+    return np.asarray(linear ^ counted ^ swizzle.swizzle(counted), np.int64)
 
 
 @lru_cache(maxsize=256)

@@ -12,6 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from fp4ref.commands import app
+from fp4ref.evidence.fidelity import Standing
 from fp4ref.frames import FRAMES, Verdict
 from fp4ref.trace import Trace
 
@@ -173,6 +174,11 @@ def test_fidelity_gives_rules_and_shares(cli) -> None:
     assert "measured on silicon" in printed
     assert "CUTLASS 72b" in printed
     assert "--json" in printed
+    needed = [rule for rule in rules if rule["default_gemm"]]
+    assert f"needs {len(needed)} of the {len(rules)} rules" in printed
+    for each in Standing:
+        count = sum(rule["standing"] == each.value for rule in needed)
+        assert f"{count:4}  {each.value}" in printed
 
 
 def test_sass_shows_the_figures_of_the_packaged_kernels(cli) -> None:

@@ -58,7 +58,7 @@ def test_a_wrong_rule_is_found(what, where, case, monkeypatch) -> None:
 
 @pytest.mark.parametrize("name", OF_BASE_OFFSET)
 def test_a_base_offset_is_subtracted_from_the_row_in_the_swizzle(name) -> None:
-    """The machine refuses base offsets; a model of them would have to do this."""
+    """A formula of its own, on the card's places."""
     kind, mode, tiles = TILES[name]
     got = load("descriptors").output(name, "places").view(np.uint16)
     row, byte = np.arange(N)[:, None], np.arange(32)[None]
@@ -67,3 +67,15 @@ def test_a_base_offset_is_subtracted_from_the_row_in_the_swizzle(name) -> None:
         moved = (linear >> 7) - tile.base_offset & mode.span // 16 - 1
         at = (linear ^ moved << 4) - BASE
         np.testing.assert_array_equal(places, at[:, ::2].T // 2)
+
+
+def test_42_descriptors_have_a_base_offset() -> None:
+    assert sum(len(TILES[name][-1]) for name in OF_BASE_OFFSET) == 42
+
+
+@pytest.mark.parametrize("name", OF_BASE_OFFSET)
+def test_a_machine_that_ignores_base_offsets_is_found(name, monkeypatch) -> None:
+    right = smem._tile_offsets
+    assert differences("descriptors", "emulator", name) == []
+    monkeypatch.setattr(smem, "_tile_offsets", lambda *given: right(*given[:-1]))
+    assert differences("descriptors", "emulator", name)

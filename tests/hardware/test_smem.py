@@ -202,9 +202,12 @@ def test_golden_words(descriptor, word):
     st.integers(0, 0x3FFF),
     st.integers(0, 0x3FFF),
     st.sampled_from(list(SwizzleMode)[:4]),
+    st.integers(0, 7),
 )
-def test_descriptor_round_trip(start, leading, stride, swizzle):
-    descriptor = SmemDescriptor(start << 4, leading << 4, stride << 4, swizzle)
+def test_descriptor_round_trip(start, leading, stride, swizzle, base_offset):
+    base_offset *= swizzle is not SwizzleMode.NONE
+    fields = (start << 4, leading << 4, stride << 4, swizzle, base_offset)
+    descriptor = SmemDescriptor(*fields)
     assert SmemDescriptor.decode(descriptor.encode()) == descriptor
 
 
@@ -224,7 +227,10 @@ GOOD = 0x40004040 << 32 | LOW_A
             for code in (3, 5, 7)
         ),
         (GOOD & ~(7 << 61) | 1 << 61, NotModelled, "32-byte-atom"),
-        *((GOOD | 1 << bit, NotModelled, "base offset") for bit in (49, 50, 51)),
+        *(
+            (GOOD & ~(7 << 61) | 1 << bit, NotModelled, "base offset . without")
+            for bit in (49, 50, 51)
+        ),
         (GOOD | 1 << 52, NotModelled, "absolute leading dimension"),
     ],
 )
