@@ -99,8 +99,9 @@ test soak: export OPENBLAS_NUM_THREADS = 1
 test: lint
 	$(BIN)/python -m pytest -n 2 --dist loadgroup
 
+# SCHEDULER=tcp://host:8786 gives them to a Dask cluster in pieces.
 soak: .venv/dev
-	$(BIN)/python -m pytest -n 2 -m soak
+	$(if $(SCHEDULER),$(BIN)/python tests/soak_pieces.py --scheduler $(SCHEDULER),$(BIN)/python -m pytest -n 2 -m soak)
 
 # Triton is large and needed by nothing else.
 conformance: .venv/dev
