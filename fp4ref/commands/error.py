@@ -14,17 +14,30 @@ from rich.table import Table
 from rich.text import Text
 
 from fp4ref.commands.options import Force, Json
-from fp4ref.commands.printing import print_json
+from fp4ref.commands.printing import print_json, progress_bar
 from fp4ref.commands.targets import check_outputs
 from fp4ref.errors import InputError
 from fp4ref.files.whole_file import write_text
 from fp4ref.tensors.checkpoint import Checkpoint
+from fp4ref.tensors.checkpoint_error import checkpoint_error
 from fp4ref.tensors.layer_error import Channel, LayerError, RecipeError, layer_error
-from fp4ref.walk import load_problem, read_activations
+from fp4ref.walk import load_problem
 
 _BAR: Final = 16
 _COLUMNS: Final = 110
 """Width of the picture, in characters."""
+
+Workers = Annotated[
+    int | None,
+    typer.Option(help="Processes of this machine, a layer each, through Dask."),
+]
+Scheduler = Annotated[
+    str | None, typer.Option(help="A Dask cluster instead: tcp://host:8786.")
+]
+Results = Annotated[
+    Path | None,
+    typer.Option(help="A folder that keeps each layer; a second run goes on."),
+]
 
 
 def error_command(
@@ -45,6 +58,9 @@ def error_command(
     activations: Annotated[
         Path | None, typer.Option(help="An .npy with x (M, K), for the error of y.")
     ] = None,
+    workers: Workers = None,
+    scheduler: Scheduler = None,
+    results: Results = None,
     svg: Annotated[
         Path | None, typer.Option(help="Also write the table as a picture.")
     ] = None,
@@ -54,48 +70,32 @@ def error_command(
     """Compare the recipes on each layer, and name outlier channels."""
     check_outputs([svg], checkpoint, force)
     if checkpoint is None:
-        if tensor or activations:
-            raise InputError("--tensor and --activations go with a checkpoint")
+        options = (tensor, activations, workers, scheduler, results)
+        if any(option not in (None, []) for option in options):
+            raise InputError(
+                "--tensor, --activations, --workers, --scheduler and --results go with "
+                "a checkpoint"
+            )
         problem = load_problem()
         found = [layer_error(problem.title, problem.w, recipe, x=problem.x)]
     else:
-        found = _layers(Checkpoint(checkpoint), tensor, recipe, activations)
+        with progress_bar("layers", "starting") as report_progress:
+            found = checkpoint_error(
+                Checkpoint(checkpoint),
+                tensor,
+                recipe,
+                activations=activations,
+                results=results,
+                workers=workers,
+                scheduler=scheduler,
+                progress=report_progress,
+            )
     if svg:
         write_text(svg, _picture(found))
     if as_json:
         print_json([asdict(each) for each in found])
     else:
         _print(found, Console())
-
-
-def _layers(
-    checkpoint: Checkpoint,
-    tensors: list[str] | None,
-    recipes: list[str] | None,
-    activations: Path | None,
-) -> list[LayerError]:
-    """Compare the named weights, or all that can be."""
-    names = tensors or [
-        name for name, layer in checkpoint.layers.items() if not layer.why_not
-    ]
-    if not names:
-        raise InputError(
-            f"{checkpoint.path} has no weight that can be quantised; fp4ref walk "
-            "--checkpoint lists why"
-        )
-    found = []
-    for name in names:
-        weight = checkpoint.load(name)
-        notes = list(weight.warnings)
-        chosen = recipes
-        if weight.quantised is not None:
-            chosen = []
-            notes.append("stored as NVFP4: the floats it was made of are not here")
-        x = None
-        if activations is not None:
-            x = read_activations(activations, weight.layer.shape[1])
-        found.append(layer_error(name, weight.values, chosen, x=x, notes=notes))
-    return found
 
 
 def _print(found: list[LayerError], console: Console) -> None:

@@ -1,13 +1,15 @@
-"""printing: JSON and tables on standard output."""
+"""printing: JSON and tables on standard output, progress on standard error."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from math import isfinite
 from typing import Any
 
 from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
 
 
@@ -35,3 +37,30 @@ def print_table(
     for cells in rows:
         table.add_row(*cells)
     console.print(table, highlight=False, markup=False)
+
+
+@contextmanager
+def progress_bar(what: str, waiting: str) -> Iterator[Callable[[int, int], None]]:
+    """Give a function to tell what is done of how many; a terminal shows it.
+
+    Parameters
+    ----------
+    what, waiting
+        The words beside the bar; `waiting` until something is told.
+    """
+    console = Console(stderr=True)
+    bar = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+    )
+    with bar:
+        task = bar.add_task(waiting, total=None)
+
+        def report(done: int, total: int) -> None:
+            bar.update(task, description=what, completed=done, total=total)
+
+        yield report

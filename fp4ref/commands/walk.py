@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, cast
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from fp4ref.commands.checkpoints import list_weights
 from fp4ref.commands.options import Force, Json, Sms
-from fp4ref.commands.printing import print_json
+from fp4ref.commands.printing import print_json, progress_bar
 from fp4ref.commands.targets import MADE_BY_WALK, check_outputs, trace_path
 from fp4ref.errors import InputError
 from fp4ref.files.whole_file import write_text
@@ -136,7 +133,8 @@ def walk_command(
     else:
         problem = _problem(file, size, seed)
     chosen = _tiles(tiles)
-    with _progress(Console(stderr=True)) as report_progress:
+    waiting = "preparing (the first run compiles the MMA model)"
+    with progress_bar("tiles", waiting) as report_progress:
         done = walk(
             problem,
             config=make_config(output or "f32", example),
@@ -211,25 +209,3 @@ def _write_views(
     if player:
         title = f"fp4ref walk: {done.report.title}"
         write_text(player, play(done.run, done.kernel, title=title).page())
-
-
-@contextmanager
-def _progress(console: Console) -> Iterator[Callable[[int, int], None]]:
-    """Show finished tiles, where someone is looking."""
-    bar = Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        console=console,
-        transient=True,
-        disable=not console.is_terminal,
-    )
-    with bar:
-        task = bar.add_task(
-            "preparing (the first run compiles the MMA model)", total=None
-        )
-
-        def report(done: int, total: int) -> None:
-            bar.update(task, description="tiles", completed=done, total=total)
-
-        yield report

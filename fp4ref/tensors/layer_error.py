@@ -91,6 +91,7 @@ def layer_error(
     *,
     x: F32 | None = None,
     notes: Sequence[str] = (),
+    threads: int | None = None,
 ) -> LayerError:
     """Quantise a weight by each recipe, and compare.
 
@@ -103,6 +104,8 @@ def layer_error(
         Names; None is all.
     x : (M, K)
         Activations, for the error of y.
+    threads
+        For the slabs; None is one for each core.
 
     Raises
     ------
@@ -124,7 +127,10 @@ def layer_error(
     if bad:
         said.append(f"{bad} NaN or Inf in w; errors are over what stays finite")
     fitting = [r for r in chosen if w.shape[1] % BLOCKS[r.formats[0]].vec_size == 0]
-    with warnings.catch_warnings(), ThreadPoolExecutor(os.cpu_count()) as pool:
+    with (
+        warnings.catch_warnings(),
+        ThreadPoolExecutor(threads or os.cpu_count()) as pool,
+    ):
         warnings.simplefilter("ignore")  # what is lost is the table itself
         errors = tuple(_error(w, x, recipe, pool) for recipe in fitting)
     n, k = w.shape
@@ -199,7 +205,8 @@ def _squares(difference: F32, values: F32) -> tuple[float, float]:
     wide = (
         np.where(finite, each, 0).astype(np.float64) for each in (difference, values)
     )
-    off, whole = (float(np.vdot(each, each)) for each in wide)
+    # A dot product of BLAS would depend on the number of its threads.
+    off, whole = (float(np.square(each).sum()) for each in wide)
     return off, whole
 
 

@@ -5,7 +5,7 @@
 """
 
 from fp4ref.walk.beside import Beside
-from fp4ref.walk.checkpoint_input import checkpoint_problem, read_activations
+from fp4ref.walk.checkpoint_input import checkpoint_problem
 from fp4ref.walk.inputs import NonFinite, Problem, load_problem, random_problem
 from fp4ref.walk.numbers import (
     DEFAULT_SCHEDULE,
@@ -27,6 +27,5 @@ __all__ = [
     "load_problem",
     "make_config",
     "random_problem",
-    "read_activations",
     "walk",
 ]

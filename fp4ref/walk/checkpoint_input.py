@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fp4ref.errors import InputError
-from fp4ref.files.array_file import read_npy
+from fp4ref.tensors.activations import MOST_ELEMENTS, read_activations
 from fp4ref.tensors.checkpoint import Checkpoint
-from fp4ref.walk.inputs import F32, MOST_ELEMENTS, Problem, check_k
+from fp4ref.walk.inputs import Problem, check_k
 
 RANDOM_ROWS: Final = 128
 """Rows of activations where no file gives them."""
@@ -58,27 +57,3 @@ def checkpoint_problem(
         )
     values = weight.values.astype(np.float32)
     return Problem(x, values, tensor, str(path), notes=tuple(notes), quantised=q)
-
-
-def read_activations(path: str | Path, k: int) -> F32:
-    """Read an .npy of floats (..., k) as float32 (M, k).
-
-    Raises
-    ------
-    InputError
-        It is something else.
-    """
-    array: NDArray[Any] = read_npy(path)
-    if array.dtype.name not in ("float32", "float16"):
-        raise InputError(
-            f"{path}: {array.dtype}; save float32 or float16, such as "
-            "x.float().numpy() of a tensor x"
-        )
-    if array.ndim < 2 or array.shape[-1] != k or 0 in array.shape:
-        raise InputError(
-            f"{path}: shape {array.shape}; the weight needs (..., {k}), its K"
-        )
-    rows = array.reshape(-1, k).astype(np.float32)
-    if rows.size > MOST_ELEMENTS:
-        raise InputError(f"{path}: more than {MOST_ELEMENTS:,} elements; save fewer")
-    return rows

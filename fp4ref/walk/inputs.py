@@ -18,11 +18,10 @@ from fp4ref.errors import InputError
 from fp4ref.files.array_file import Declared, read_arrays, read_headers
 from fp4ref.files.free_memory import require_memory
 from fp4ref.gemm.problem import padded_k
+from fp4ref.tensors.activations import MOST_ELEMENTS
 from fp4ref.tensors.block_scaled import BlockScaled
 
 F32 = NDArray[np.float32]
-MOST_ELEMENTS = 1 << 28
-"""Of one matrix: 1 GB of float32."""
 DEFAULT_INPUT = "minilm_ffn_down.npz"
 REMEDY = (
     "save two float matrices, x (M, K) and w (N, K), with numpy.savez(file, x=x, w=w)"

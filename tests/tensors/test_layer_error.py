@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import resource
+import subprocess
+import sys
 import time
 import warnings
 from pathlib import Path
@@ -49,6 +52,24 @@ def test_slabs_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "SLAB_ELEMENTS", 5 * 64)
     for one, many in zip(whole, layer_error("w", W).errors, strict=True):
         assert many.w == pytest.approx(one.w, rel=1e-12)
+
+
+def test_threads_of_blas_change_nothing() -> None:
+    code = (
+        "import numpy as np; from fp4ref.tensors.layer_error import layer_error;"
+        "w, x = np.random.default_rng(0).standard_normal((2, 512, 1024), np.float32);"
+        "print(layer_error('w', w, ['cutlass', 'mx_floor'], x=x[:100]))"
+    )
+    said = {
+        subprocess.run(
+            [sys.executable, "-c", code],
+            env=os.environ | {"OPENBLAS_NUM_THREADS": threads},
+            capture_output=True,
+            check=True,
+        ).stdout
+        for threads in "13"
+    }
+    assert len(said) == 1
 
 
 def test_the_smallest_error_is_the_best() -> None:
