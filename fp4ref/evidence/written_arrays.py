@@ -104,7 +104,7 @@ def _scales(a: Trace, b: Trace, counts: dict[str, int]) -> Difference | None:
 def _scale_at(trace: Trace, at: int) -> _Place:
     """Name the scale at a byte of SFD: of a row of D in memory."""
     shape, vec = trace.meta["shape"], NVFP4_VEC_SIZE
-    of_columns = _lies_along_m(trace)
+    of_columns = is_m_major(trace.meta)
     rows, columns = (shape["n"], shape["m"]) if of_columns else (shape["m"], shape["n"])
     blocks_of_rows = -(-rows // ATOM_ROWS)
     atoms_of_row = -(-columns // (vec * ATOM_COLS))
@@ -120,12 +120,6 @@ def _scale_at(trace: Trace, at: int) -> _Place:
         return _Place(first, row, batch, words)
     words = f"{of} row {row}, columns {first} to {first + vec - 1}"
     return _Place(row, first, batch, words)
-
-
-def _lies_along_m(trace: Trace) -> bool:
-    """Whether D lies in rows of M elements; a trace without a plan says nothing."""
-    asked = trace.meta.get("config") or {}
-    return bool(asked.get("epilogue", {}).get("store") == "transposed")
 
 
 # -- what nodes leave --------------------------------------------------------------
