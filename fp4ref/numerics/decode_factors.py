@@ -6,15 +6,17 @@ imported.
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 
 from fp4ref.numerics.decoded_operands import K_STEP
 from fp4ref.numerics.element import Element
+from fp4ref.numerics.elements import ElementFormat
 from fp4ref.numerics.factors import MOST_BINADES, NONE, Codes, Factors, Table
-from fp4ref.numerics.formats import U8
+from fp4ref.numerics.formats import I64, U8
 
 
 @lru_cache(maxsize=64)
@@ -47,6 +49,16 @@ _ONE: Final = Table(
     np.ones(1), np.zeros(1, np.int64), np.zeros(1, np.int64), np.zeros(1, np.uint8)
 )
 """The scale of a format without scales."""
+
+
+@cache
+def _of_e2m1() -> tuple[npt.NDArray[np.int32], I64]:
+    """Return twice the value of each code, and the unit of each set of magnitudes."""
+    of_elements = table(ElementFormat.E2M1.element, aligned=False)
+    magnitudes = np.arange(8)
+    present = np.arange(256)[:, np.newaxis] >> magnitudes & 1
+    units = np.where(present == 1, of_elements.unit[:8], NONE).min(axis=1)
+    return (2 * of_elements.value[:16]).astype(np.int32), units
 
 
 def decode_factors(
@@ -91,6 +103,10 @@ def decode_factors(
     from fp4ref.numerics import decode_factors_jit as jit
 
     many = rows * k > 1 << 20
+    if element.name == "e2m1" and step == K_STEP and scale is not None:
+        decode_e2m1 = jit.decode_e2m1_parallel if many else jit.decode_e2m1_serial
+        decode_e2m1(codes, scales, *_of_e2m1(), of_scales, factors)
+        return factors
     decode = jit.decode_parallel if many else jit.decode_serial
     decode(codes, scales, of_elements, of_scales, factors)
     return factors

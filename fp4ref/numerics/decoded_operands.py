@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -53,15 +54,16 @@ class Operand(NamedTuple):
     exponent: I64
 
 
-def _scale_table(scale: Element) -> tuple[I64, I64]:
+@cache
+def scale_table(scale_format: ScaleFormat) -> tuple[I64, I64]:
     """Return the significand in eighths, and the exponent, of all 256 codes."""
+    scale = scale_format.element
     parts = scale.split(np.arange(256))
     eighths = parts.significand << 3 - scale.mantissa_bits
     return np.where(parts.nan, -1, eighths), parts.exponent
 
 
 _E2M1_HALVES: Final = (2 * decode_e2m1(np.arange(16, dtype=np.uint8))).astype(np.int8)
-_SCALE_TABLES: Final = {f: _scale_table(f.element) for f in ScaleFormat}
 
 
 def decode_a(
@@ -135,7 +137,7 @@ def _decode_rows(
         scale_codes = np.repeat(scale_codes, vec_size // GROUP, axis=1)
     halves = np.take(_E2M1_HALVES, data)
     live = np.packbits(halves != 0, axis=1).view(np.uint16).astype(np.int64)
-    significand, exponent = _SCALE_TABLES[scale_format]
+    significand, exponent = scale_table(scale_format)
     return Operand(
         halves, live, np.take(significand, scale_codes), np.take(exponent, scale_codes)
     )

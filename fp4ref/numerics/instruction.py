@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from fp4ref.numerics import compiled, groups
 from fp4ref.numerics.dot import mma_block_scaled as integer_mma
 from fp4ref.numerics.elements import ScaleFormat
+from fp4ref.numerics.factors import Bools
 from fp4ref.numerics.formats import F32, NAN_BITS, U8
 from fp4ref.numerics.integer_models import BlockScaledModel
 from fp4ref.numerics.one_step import add_step, is_lossless
@@ -42,6 +44,8 @@ def mma_block_scaled(
     (M, N)
         See `dot.mma_decoded`.
     """
+    if compiled.AVAILABLE:
+        return _by_groups(a, b, sfa, sfb, c, scale_format, vec_size)
     model = BlockScaledModel(a, b, sfa, sfb, scale_format, vec_size)
     of_a, of_b = model.factors()
     if of_a.apart.any() or of_b.apart.any():
@@ -51,8 +55,33 @@ def mma_block_scaled(
     d = np.zeros((len(a), len(b)), np.float32) if c is None else c.copy()
     at = np.arange(len(a)), np.arange(len(b))
     add_step(model, of_a, of_b, at, 0, d, lossless)
-    nan = np.array(NAN_BITS, np.uint32).view(np.float32)
-    if of_a.nan.any() or of_b.nan.any():
-        d[of_a.nan] = nan
-        d[:, of_b.nan] = nan
+    _set_nan(d, of_a.nan, of_b.nan)
     return d
+
+
+def _by_groups(
+    a: U8,
+    b: U8,
+    sfa: U8,
+    sfb: U8,
+    c: F32 | None,
+    scale_format: ScaleFormat,
+    vec_size: int,
+) -> F32:
+    """Do as `mma_block_scaled` on the calling thread: see `groups`."""
+    numbers = groups.scale_numbers(scale_format)
+    d = np.zeros((len(a), len(b)), np.float32) if c is None else c.copy()
+    of_a = groups.side(a, sfa, vec_size, numbers)
+    of_b = groups.side(b, sfb, vec_size, numbers, groups.lanes_of(len(b)))
+    groups.add_chain(of_a, of_b, slice(0, 1), d, numbers, clean=c is None)
+    nan = numbers.significand < 0
+    _set_nan(d, np.any(nan[sfa], axis=1), np.any(nan[sfb], axis=1))
+    return d
+
+
+def _set_nan(d: F32, rows: Bools, columns: Bools) -> None:
+    """Write NaN to the given rows and columns."""
+    if rows.any() or columns.any():
+        nan = np.array(NAN_BITS, np.uint32).view(np.float32)
+        d[rows] = nan
+        d[:, columns] = nan

@@ -5,12 +5,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Protocol
 
 import numpy as np
 
+from fp4ref.numerics import groups
 from fp4ref.numerics.decode_factors import decode_factors
 from fp4ref.numerics.decoded_operands import (
     GROUP,
@@ -54,6 +55,19 @@ class IntegerModel(Protocol):
         """Return single outputs of one step, all arguments of shape (count,)."""
         ...
 
+    def add_groups(self, rows: I64, columns: I64, steps: slice, c: F32) -> int | None:
+        """Add steps to C of some rows and columns in place, by `groups`.
+
+        C is zero or comes from the model. Rows with a NaN get any numbers.
+
+        Returns
+        -------
+        int or None
+            Outputs of one step that the definition computed; None if `groups` does not
+            know this kind, and nothing was done.
+        """
+        ...
+
 
 @dataclass(frozen=True)
 class BlockScaledModel:
@@ -65,6 +79,9 @@ class BlockScaledModel:
     sfb: U8
     scale_format: ScaleFormat
     vec_size: int
+    _sides: dict[bool, tuple[object, groups.Side]] = field(
+        default_factory=dict, repr=False, compare=False
+    )
 
     step = K_STEP
     fraction_bits = 35
@@ -129,6 +146,29 @@ class BlockScaledModel:
         bits = c.view(np.uint32).astype(np.int64)
         found = dot_arrays.gst_fdpa(sums, zero, scale, exponent, bits)
         return found.astype(np.uint32).view(np.float32)
+
+    def add_groups(self, rows: I64, columns: I64, steps: slice, c: F32) -> int | None:
+        """Add steps to C in place; None without Numba."""
+        from fp4ref.numerics import compiled
+
+        if not compiled.AVAILABLE:
+            return None
+        numbers = groups.scale_numbers(self.scale_format)
+        a = self._side(self.a, self.sfa, rows, 1)
+        b = self._side(self.b, self.sfb, columns, groups.lanes_of(len(columns)))
+        return groups.add_chain(a, b, steps, c, numbers, clean=True)
+
+    def _side(self, codes: U8, scales: U8, at: I64, lanes: int) -> groups.Side:
+        """Return some rows for `groups`; the last ones are kept for the next tile."""
+        key = (lanes, at.tobytes())
+        if self._sides.get(lanes > 1, (None, None))[0] != key:
+            pad = -codes.shape[1] % K_STEP
+            chosen = np.pad(codes[at], ((0, 0), (0, pad)))
+            of = np.pad(scales[at], ((0, 0), (0, pad // self.vec_size)))
+            numbers = groups.scale_numbers(self.scale_format)
+            found = groups.side(chosen, of, self.vec_size, numbers, lanes)
+            self._sides[lanes > 1] = key, found
+        return self._sides[lanes > 1][1]
 
 
 def _contiguous(arrays: object) -> list[I64]:
@@ -212,3 +252,6 @@ class TermsModel:
         )
         d = dot_arrays.t_fdpa(products, a.mantissa_bits + b.mantissa_bits, bits)
         return d.astype(np.uint32).view(np.float32)
+
+    def add_groups(self, rows: I64, columns: I64, steps: slice, c: F32) -> int | None:
+        """Return None: these kinds have no groups."""

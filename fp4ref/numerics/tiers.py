@@ -144,8 +144,24 @@ class _Product:
         if len(rows) and len(columns):
             steps = slice(0, self.a.unit.shape[1])
             c = np.zeros((len(rows), len(columns)), np.float32)
+            if self._groups(rows, columns, 0, c, report):
+                return
             self._store(rows, columns, self.model.tile(rows, columns, steps, c))
             self._count(report, Tier.INTEGER, c.size * steps.stop)
+
+    def _groups(
+        self, rows: I64, columns: I64, first: int, c: F32, report: TileReport
+    ) -> bool:
+        """Take the steps from `first` on by sums of groups, if the model has them."""
+        steps = self.a.unit.shape[1]
+        found = self.model.add_groups(rows, columns, slice(first, steps), c)
+        if found is None:
+            return False
+        report.note("sums of groups, times their scales in float64, and RZ")
+        self._count(report, Tier.INTEGER, found)
+        self._count(report, Tier.FLOAT64, c.size * (steps - first) - found)
+        self._store(rows, columns, c)
+        return True
 
     def _store(self, rows: I64, columns: I64, values: F32) -> None:
         if _runs(rows, columns):
@@ -263,6 +279,8 @@ class _Product:
         """Take one step at a time from `first` on, by float64 or integers."""
         if c is None:
             c = np.zeros((len(rows), len(columns)), np.float32)
+        if self._groups(rows, columns, first, np.ascontiguousarray(c), report):
+            return
         steps = self.a.unit.shape[1]
         a = self.a.rows(_span(rows), slice(None))
         b = self.b.rows(_span(columns), slice(None))

@@ -7,7 +7,7 @@ import pytest
 from assert_bits import assert_bits_equal
 from tier_cases import DISTRIBUTIONS, block_scaled, of_integers
 
-from fp4ref.numerics import compiled, dot, factors, instruction, one_step, tiers
+from fp4ref.numerics import compiled, dot, factors, groups, instruction, one_step, tiers
 from fp4ref.numerics.decode_factors import decode_factors
 from fp4ref.numerics.elements import ElementFormat, ScaleFormat
 from fp4ref.numerics.integer_models import BlockScaledModel, TermsModel
@@ -79,13 +79,57 @@ def test_a_bound_of_25_bits_goes_red(monkeypatch):
     assert differences("edge_of_24_bits") > 0
 
 
-def test_a_doubt_margin_of_nothing_goes_red(monkeypatch):
+def edge(scale_format: ScaleFormat, groups_of_a: list, groups_of_b: list) -> float:
+    """Return how far one output is from the model's; a group is codes and a scale."""
+    sides = []
+    for side in (groups_of_a, groups_of_b):
+        codes = np.zeros((1, 4, 16), np.uint8)
+        for g, (some, _) in enumerate(side):
+            codes[0, g, : len(some)] = some
+        scales = np.array([[scale for _, scale in side]], np.uint8)
+        sides.append((codes.reshape(1, 64), scales))
+    (a, sfa), (b, sfb) = sides
+    model = BlockScaledModel(a, b, sfa, sfb, scale_format, 16)
+    d, _ = tiers.multiply(model)
+    return float(d[0, 0]) - float(of_integers(model)[0, 0])
+
+
+def one_bit_below() -> float:
+    """2^16 less a term of 2^-20, the bit below the last kept one."""
+    one, half, nothing = ([2], 0x78), ([1], 0x01), ([], 0x01)
+    minus = ([9], 0x01)
+    return edge(
+        ScaleFormat.UE4M3, [one, nothing, nothing, half], [one, nothing, nothing, minus]
+    )
+
+
+def three_lost_bits() -> float:
+    """1 less three terms that lose 255/256 of the last kept bit."""
+    one, a, b = ([2], 127), ([7, 7, 4, 1], 107), ([15, 14, 11, 11], 106)
+    return edge(ScaleFormat.UE8M0, [one, a, a, a], [one, b, b, b])
+
+
+def test_a_kept_bit_too_many_goes_red(monkeypatch):
+    assert one_bit_below() == 0
+    monkeypatch.setattr(groups, "KEPT_BITS", 36)
+    assert one_bit_below() != 0
+
+
+def test_a_margin_of_half_goes_red(monkeypatch):
+    assert three_lost_bits() == 0
+    monkeypatch.setattr(groups, "MARGIN", groups.MARGIN / 2)
+    assert three_lost_bits() != 0
+
+
+def test_a_doubt_margin_of_nothing_goes_red_without_numba(monkeypatch):
+    monkeypatch.setattr(compiled, "AVAILABLE", False)
     assert differences("below_the_kept_bits") == 0
     monkeypatch.setattr(one_step, "MARGIN", 0)
     assert differences("below_the_kept_bits") > 0
 
 
 def test_terms_that_lose_bits_taken_for_whole_go_red(monkeypatch):
+    monkeypatch.setattr(compiled, "AVAILABLE", False)
     monkeypatch.setattr(tiers, "is_lossless", lambda *_: True)
     assert differences("below_the_kept_bits") > 0
 

@@ -1,0 +1,172 @@
+"""groups: a chain of block-scaled instructions by integer sums of groups.
+
+Without Numba `one_step` does this by BLAS. Of one output of one instruction,
+
+1. the sum of a group's 16 products is an integer of at most 16 * 144, an int16;
+2. times both scales, of four bits each, it is a term of at most 20 bits, exact in
+   float64;
+3. C plus the four terms is rounded four times in float64. Each sum is below
+   2^(e_max + 14), so that all roundings together are less than a quarter of the last
+   kept bit, 2^(e_max - 35). Of the five, the one with e_max loses nothing, the others
+   less than one such bit each. The model's sum before RZ is therefore less than
+   `MARGIN` such bits from that in float64;
+4. if both ends of that room have the same upper 24 bits, so has the model's sum. Where
+   no term and not C has a bit below the last kept one, and float64 holds the sum, the
+   room is nothing;
+5. what remains, and what is zero, below 2^-111, infinite or NaN, is computed by
+   `dot_jit.gst_fdpa`, the definition.
+
+e_max is taken too large, by the largest exponents of each side, which only widens the
+room.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from fp4ref.numerics.decoded_operands import GROUP, K_STEP, scale_table
+from fp4ref.numerics.elements import ScaleFormat
+from fp4ref.numerics.formats import F32, F64, I64, U8
+
+I16 = npt.NDArray[np.int16]
+
+MARGIN: Final = 4.25
+"""Last kept bits by which the sum in float64 can differ from that of the model."""
+
+KEPT_BITS: Final = 35
+"""Below the largest exponent."""
+
+LANES: Final = 192
+"""Columns of D in one pass at most, so that one step of B stays in the first cache."""
+
+NO_UNIT: Final = 2.0**500
+"""Unit of what is all zero."""
+
+
+class ScaleNumbers(NamedTuple):
+    """What each code of a scale is.
+
+    Attributes
+    ----------
+    value : (256,)
+        Half of it, as elements are counted in halves; 0 for NaN.
+    power, unit
+        2^exponent, and half the last bit; 0 and `NO_UNIT` for zero and NaN.
+    significand, exponent
+        Of `decoded_operands`.
+    """
+
+    value: F64
+    power: F64
+    unit: F64
+    significand: I64
+    exponent: I64
+
+
+@cache
+def scale_numbers(scale_format: ScaleFormat) -> ScaleNumbers:
+    """Return the numbers of a format of scales."""
+    significand, exponent = scale_table(scale_format)
+    live = significand > 0
+    power = np.ldexp(1.0, exponent)
+    last = np.ldexp((significand & -significand).astype(np.float64), exponent - 3)
+    return ScaleNumbers(
+        np.where(live, np.ldexp(significand / 2.0, exponent - 3), 0.0),
+        np.where(live, power, 0.0),
+        np.where(live, last / 2, NO_UNIT),
+        significand,
+        exponent,
+    )
+
+
+class Side(NamedTuple):
+    """A or B of a product.
+
+    Attributes
+    ----------
+    codes : (rows, K)
+    scales : (rows, K / 16)
+        Codes, one for each group.
+    value : (blocks, K / 16, lanes)
+        `ScaleNumbers.value`. A row of A is a block of one lane.
+    power, unit : (blocks, steps, lanes)
+        The largest power and the least unit of groups that are not all zero.
+    halves : (blocks, K, lanes)
+        Twice each element; of B alone.
+    """
+
+    codes: U8
+    scales: U8
+    value: F64
+    power: F64
+    unit: F64
+    halves: I16
+
+
+def lanes_of(columns: int) -> int:
+    """Return how many columns of B make a block, so that the blocks are much alike."""
+    blocks = max(-(-columns // LANES), 1)
+    return max(-(-columns // (16 * blocks)) * 16, 16)
+
+
+def side(
+    codes: U8, scales: U8, vec_size: int, numbers: ScaleNumbers, lanes: int = 1
+) -> Side:
+    """Lay out one operand for `groups_jit`.
+
+    Parameters
+    ----------
+    codes : (rows, K)
+        K is a multiple of 64.
+    scales : (rows, K / vec_size)
+    lanes
+        1 for A, `lanes_of` for B, which is cut into blocks of so many columns; the
+        last is filled with zeros.
+    """
+    from fp4ref.numerics import groups_jit
+
+    rows, k = codes.shape
+    if vec_size != GROUP:
+        scales = np.repeat(scales, vec_size // GROUP, axis=1)
+    blocks = -(-rows // lanes)
+    found = Side(
+        np.ascontiguousarray(codes),
+        np.ascontiguousarray(scales),
+        np.zeros((blocks, k // GROUP, lanes)),
+        np.zeros((blocks, k // K_STEP, lanes)),
+        np.full((blocks, k // K_STEP, lanes), NO_UNIT),
+        np.zeros((blocks, k, lanes) if lanes > 1 else (0, 0, 0), np.int16),
+    )
+    lay = groups_jit.lay_parallel if rows * k > 1 << 17 else groups_jit.lay_serial
+    lay(found, numbers)
+    return found
+
+
+def add_chain(
+    a: Side, b: Side, steps: slice, c: F32, numbers: ScaleNumbers, clean: bool
+) -> int:
+    """Add instructions to C in place.
+
+    Parameters
+    ----------
+    c : (rows of A, rows of B)
+        C-contiguous.
+    clean
+        C is zero or comes from the model, so that an instruction of zeros leaves it.
+
+    Returns
+    -------
+    int
+        Outputs of one instruction that the definition computed.
+    """
+    from fp4ref.numerics import groups_jit
+
+    few = c.size < 1 << 17
+    chain = groups_jit.chain_serial if few else groups_jit.chain_parallel
+    kept = 2.0**-KEPT_BITS, MARGIN * 2.0**-KEPT_BITS
+    tame = clean and bool(numbers.power.max() < 2.0**20)
+    return int(chain(a, b, steps.start, steps.stop, c, numbers, kept, clean, tame))
