@@ -211,7 +211,8 @@ def ties(dtype: Any) -> NDArray[np.float32]:
     middle = ((numbers[1:] + numbers[:-1]) / 2).astype(np.float32)
     up, down = (np.nextafter(middle, np.float32(end)) for end in (np.inf, -np.inf))
     most = np.float32(numbers[-1])
-    beyond = np.array([most, most * 1.07, most * 1.5, 1e30, np.inf], np.float32)
+    with np.errstate(over="ignore"):  # of bfloat16 the second is infinity already
+        beyond = np.array([most, most * 1.07, most * 1.5, 1e30, np.inf], np.float32)
     return np.concatenate([middle, up, down, beyond, -beyond]).astype(np.float32)
 
 
