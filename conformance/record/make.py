@@ -21,7 +21,7 @@ from fp4ref.errors import InputError
 
 HERE = Path(__file__).parent
 RECORD = HERE.parents[1] / "fp4ref/data/record.json"
-PROGRAMS = ("cute_types", "sm90_epilogue", "sm100_72b")
+PROGRAMS = ("cute_types", "sm90_epilogue", "sm100_72b", "sm100_overlapped")
 """Programs whose output is recorded: a name and a value on each line."""
 REFUSED = ("sm90_cooperative_64x64",)
 """Programs that CUTLASS refuses; its reason is recorded."""

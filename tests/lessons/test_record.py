@@ -10,12 +10,16 @@ from typing import Any
 
 import pytest
 
+from fp4ref import GemmConfig, plan
 from fp4ref.cutlass.toolchain import Toolchain, find_toolchain, missing_packages
 from fp4ref.errors import InputError
 from fp4ref.lessons import record
 
 ROOT = Path(__file__).parents[2]
-PROGRAMS = ("cute_types", "sm90_epilogue", "sm100_72b", "sm90_cooperative_64x64")
+PROGRAMS = (
+    *("cute_types", "sm90_epilogue", "sm100_72b", "sm100_overlapped"),
+    "sm90_cooperative_64x64",
+)
 
 
 @pytest.fixture(scope="module")
@@ -89,6 +93,30 @@ def test_every_program_is_tested(ask: dict[str, Any]) -> None:
     sources = (ROOT / "conformance/record").glob("*.cu")
     executed = {"callback_order"}  # tests/cutlass/test_installed_callbacks.py has it
     assert {source.stem for source in sources} == {*PROGRAMS, *executed}
+
+
+def test_narrow_subtiles_of_overlapped_accumulators_leave_tmem() -> None:
+    """CUTLASS compiles all three. This kernel's accumulators share 128 columns always."""
+    said = {
+        n: record.compiled("sm100_overlapped", f"end_with_{n}_columns")
+        for n in (128, 64, 32)
+    }
+    wide = {"tile_n": 256, "d_format": "f32", "d_stages": 1}
+    ours = [plan(GemmConfig.nvfp4(**wide, subtile_n=n)) for n in said]
+    scales = ours[0].sf_atoms * (ours[0].sfa_columns + ours[0].sfb_columns)
+    assert said == {n: 256 - n + 256 + scales for n in said}
+    columns = record.compiled("sm100_overlapped", "columns")
+    assert said[64] <= columns < said[32]
+    copies = ours[0].scale_copies
+    assert {each.tmem.end for each in ours} == {256 - 128 + 256 + copies * scales}
+    assert ours[0].tmem.end <= columns
+
+
+def test_the_counters_of_a_bias_gradient_are_of_no_batch() -> None:
+    """One for a row of tiles; the last of them in all batches adds."""
+    assert record.lines("gradient_counter") == ["n", "m"]
+    ends = record.lines("gradient_counter_end")
+    assert [end.count("size<3>(gBuf_") for end in ends] == [1, 1]
 
 
 def test_a_question_that_nothing_answers_is_a_sentence(
