@@ -68,6 +68,32 @@ def test_the_compiled_kernel_has_the_bits_of_the_oracle(case: TreeCase) -> None:
     assert bits(run) == bits(oracle.expected(**given, config=case.config()))
 
 
+def spoilt(given: object, rng: np.random.Generator) -> Any:
+    """Many NaN and infinities in an array of numbers."""
+    if not isinstance(given, np.ndarray) or given.dtype == np.bool_:
+        return given
+    found = given.copy()
+    for special in (np.nan, np.inf, -np.inf):
+        at = rng.integers(0, found.size, max(1, found.size // 9))
+        with np.errstate(invalid="ignore"):
+            found.reshape(-1)[at] = np.array(special).astype(found.dtype)
+    return found
+
+
+@needs_nvrtc
+@pytest.mark.rotating(2)
+@pytest.mark.parametrize("case", TREES, ids=str)
+def test_nan_and_infinity_are_as_the_nodes_say(case: TreeCase) -> None:
+    """In C and in all that is passed, on both machines."""
+    given, rng = launch(case, seed=5, shape=(40, 48, 64)), np.random.default_rng(1)
+    passed = {name: spoilt(each, rng) for name, each in given["arguments"].items()}
+    given |= {"c": spoilt(given["c"], rng), "arguments": passed}
+    wanted = bits(oracle.expected(**given, config=case.config()))
+    for backend in ("emulator", "ptx"):
+        run = fp4ref.run(**given, config=case.config(), backend=backend, trace=False)
+        assert bits(run) == wanted, backend
+
+
 @needs_nvrtc
 @pytest.mark.soak
 @pytest.mark.parametrize("schedule", ["eager", "late", 3])

@@ -294,7 +294,7 @@ def _wrong_parts(config: GemmConfig) -> Iterator[tuple[Rule, str]]:
         value = getattr(config, part.name)
         if not isinstance(value, kind):
             name = f"{part.name} is a {kind.__name__}"
-            said = f"{part.name}={shown(value)}: a {kind.__name__} is needed"
+            said = f"{part.name}={shown(value)}: give an object of type {kind.__name__}"
             yield Rule(name, THIS_KERNEL, (part.name,), lambda _: None), said
 
 
