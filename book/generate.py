@@ -32,6 +32,7 @@ import quantisers  # noqa: E402
 import removals  # noqa: E402
 import rings  # noqa: E402
 import rooms  # noqa: E402
+import silicon  # noqa: E402
 import split_k  # noqa: E402
 import tables  # noqa: E402
 import walk_page  # noqa: E402
@@ -75,6 +76,8 @@ def files() -> dict[str, str]:
         f"_generated/{rings.FILE}": rings.picture(rings.drawn()),
         "_generated/rooms.md": rooms.page(),
         **rooms.pictures(),
+        "_generated/silicon.md": silicon.page(),
+        **silicon.pictures(),
         "_generated/site/walk.html": walk_page.page(),
         **notebook_pages.pages(),
         "notebooks/data_flow.svg": data_flow.svg(),

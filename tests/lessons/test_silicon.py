@@ -1,0 +1,127 @@
+"""silicon: the records that the page and notebook 21 show."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fp4ref.cuda_kernel.sources import kernel_root
+from fp4ref.device.driver import DeviceError, Gpu
+from fp4ref.evidence.faults.gallery import GALLERY
+from fp4ref.lessons import silicon, silicon_pictures
+
+DATA = Path(__file__).parents[1] / "data"
+CHECKERS = json.loads((DATA / "soft_core_h200.json").read_text())["checkers"]
+
+
+def test_a_soft_part_is_in_the_folder_of_soft_bodies_and_a_real_one_is_not() -> None:
+    for part in silicon.PARTS:
+        assert (kernel_root() / part.file).is_file(), part
+        assert part.real == ("soft" not in part.file)
+
+
+@pytest.mark.parametrize("name", ["tma", "cluster", "smem", "named_barrier"])
+def test_what_is_the_cards_own_has_no_soft_body(name: str) -> None:
+    assert not (kernel_root() / silicon.SOFT_HARDWARE / f"{name}.cuh").exists()
+
+
+def test_the_counts_are_those_of_the_record() -> None:
+    rows = json.loads((DATA / "silicon_h200.json").read_text())["runs"]
+    found = silicon.kernel_runs()
+    assert found.launches == sum(row["runs"] for row in rows)
+    assert found.delayed == 24_000
+    assert set(found.sets) == {1}
+    assert found.wrong == 0
+
+
+def test_every_descriptor_is_equal_and_a_wrong_place_is_counted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    found = silicon.descriptors()
+    assert sum(count for count, _ in found.values()) == 522
+    assert all(count == equal for count, equal in found.values())
+    module = silicon.probe("descriptors")
+    right = module.places
+
+    def one_off(*given: object) -> np.ndarray:
+        answer = right(*given).copy()
+        answer[0, 0] ^= 1
+        return answer
+
+    monkeypatch.setattr(module, "places", one_off)
+    assert not any(equal for _, equal in silicon.descriptors().values())
+
+
+def test_chunks_name_the_row_and_the_half() -> None:
+    k, n = np.meshgrid(np.arange(16), np.arange(2), indexing="ij")
+    names = silicon.chunks(n * 128 + (k // 8 ^ n) * 16 + k % 8 * 2, 2)
+    assert names[0][:3] == ["0a", "0b", ""]
+    assert names[1][:3] == ["1b", "1a", ""]
+
+
+def test_a_flip_that_is_not_as_predicted_is_counted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    found = silicon.record("soft_core_h200")
+    wrong = found | {"flips": ["0" * 16, *found["flips"][1:]]}
+    monkeypatch.setattr(silicon, "record", lambda name: wrong)
+    assert sum(silicon.flips().as_predicted) == 199
+
+
+def test_unseen_reports_are_said_to_be_unseen() -> None:
+    said = {each.name: each for each in silicon.checkers()}
+    total, unseen = (re.search(r"\d+", line)[0]  # type: ignore[index]
+                     for line in CHECKERS["synccheck-small"]["summary"])  # fmt: skip
+    assert f"{total} reports" in said["synccheck"].said
+    assert f"{unseen} not seen" in said["synccheck"].said
+    assert f"What the {unseen} others name is not known" in said["synccheck"].means
+    assert said["racecheck, with a planted race"].said == "0x7b8 besides"
+
+
+def test_a_fault_of_the_gallery_is_shown_if_a_card_was_asked() -> None:
+    shown = {each.mistake.partition(":")[0]: each for each in silicon.shown()}
+    asked = [name for name, each in GALLERY.items() if "An H200" in each.cause]
+    assert asked == [name for name in GALLERY if name in shown]
+    assert shown["map-not-acquired"].on_the_card == "wrong in 800 of 800 launches"
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        silicon_pictures.parts_picture,
+        silicon_pictures.descriptor_picture,
+        silicon_pictures.flips_picture,
+    ],
+)
+def test_a_picture_has_its_sentence_and_its_text(make) -> None:
+    page = make()
+    title = re.search("<title>(.+)</title>", page.html)
+    assert title is not None
+    assert len(title[1]) > 80
+    assert "role='img'" in page.html
+    assert len(page.text.splitlines()) >= 5
+    assert repr(page) == page.text
+
+
+def test_a_card_that_fails_is_said_and_the_record_stands_in(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def busy(*_: object, **options: object) -> None:
+        assert options == {"backend": "device"}
+        raise DeviceError("the GPU is busy")
+
+    monkeypatch.setattr(silicon, "find_gpu", lambda: Gpu("H200", (9, 0), "580"))
+    monkeypatch.setattr(silicon, "run", busy)
+    said, found = silicon.run_on_a_card(*silicon.operands())
+    assert found is None
+    assert said.startswith("recorded: NVIDIA H200")
+    assert "the GPU is busy" in said
+    monkeypatch.setattr(silicon, "run", lambda *_, **__: "a run")
+    assert silicon.run_on_a_card(*silicon.operands()) == (
+        "live: H200, compute capability 9.0, driver 580",
+        "a run",
+    )
