@@ -10,10 +10,8 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-import sys
 from collections.abc import Sequence
 from functools import cache
-from importlib import import_module
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,7 +23,7 @@ from fp4ref.device.driver import DeviceError, find_gpu
 from fp4ref.errors import InputError
 from fp4ref.evidence.faults.gallery import GALLERY
 from fp4ref.execution.runs import Run, run
-from fp4ref.lessons.exercises.lesson_13 import checkout
+from fp4ref.lessons.exercises.lesson_13 import checkout, probes_module
 from fp4ref.tensors.block_scaled import BlockScaled
 
 SHOWN = "f16_k_major, B128, rows of the pattern"
@@ -69,14 +67,6 @@ def record(name: str) -> Any:
     return json.loads((checkout() / "tests" / "data" / f"{name}.json").read_text())
 
 
-def probe(module: str) -> Any:
-    """Import from ``probes``, which is in the repository and not in the package."""
-    root = str(checkout())
-    if root not in sys.path:
-        sys.path.append(root)
-    return import_module(f"probes.{module}")
-
-
 def card() -> str:
     """Name the card, its driver and the day of the record."""
     found = record("soft_core_h200")
@@ -90,7 +80,7 @@ def digest(d: NDArray[Any]) -> str:
 
 def operands() -> tuple[BlockScaled, BlockScaled]:
     """Return A and B of the tile that mistakes and flips ran: 128 x 128 x 512."""
-    a, b = probe("kernel.flips").operands()
+    a, b = probes_module("kernel.flips").operands()
     return a, b
 
 
@@ -163,9 +153,9 @@ class Places(NamedTuple):
 
 def places(case: str = SHOWN, tile: int = SHOWN_TILE) -> Places:
     """Return where the card, and the machine, read each element of one tile."""
-    module = probe("descriptors")
+    module = probes_module("descriptors")
     kind, mode, tiles = module.TILES[case]
-    recorded = probe("transcript").load("descriptors").output(case, "places")
+    recorded = probes_module("transcript").load("descriptors").output(case, "places")
     shape = (len(tiles), kind.k, module.N)
     by_card = recorded.view(np.uint16).reshape(shape)[tile].astype(np.int64)
     by_machine = module.places(kind, mode, tiles[tile]).astype(np.int64)
@@ -174,7 +164,7 @@ def places(case: str = SHOWN, tile: int = SHOWN_TILE) -> Places:
 
 def descriptors() -> dict[str, tuple[int, int]]:
     """Count descriptors by sort: all, and those read equal at every element."""
-    module = probe("descriptors")
+    module = probes_module("descriptors")
     found: dict[str, tuple[int, int]] = {}
     for case, (kind, _, tiles) in module.TILES.items():
         sort = "base offset" if case.endswith("base offset") else kind.entry
@@ -224,7 +214,7 @@ class Flips(NamedTuple):
 
 def flips() -> Flips:
     """Compare what 200 flipped bits did on the card with what a formula says."""
-    module, found = probe("kernel.flips"), record("soft_core_h200")
+    module, found = probes_module("kernel.flips"), record("soft_core_h200")
     asked, right = list(module.flips()), found["right"][0]
     said = [digest(module.expected(each)) for each in asked]
     return Flips(

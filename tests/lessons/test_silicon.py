@@ -44,7 +44,7 @@ def test_every_descriptor_is_equal_and_a_wrong_place_is_counted(
     found = silicon.descriptors()
     assert sum(count for count, _ in found.values()) == 522
     assert all(count == equal for count, equal in found.values())
-    module = silicon.probe("descriptors")
+    module = silicon.probes_module("descriptors")
     right = module.places
 
     def one_off(*given: object) -> np.ndarray:

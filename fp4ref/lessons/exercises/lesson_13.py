@@ -93,7 +93,7 @@ class Outcome(NamedTuple):
     nbytes: int
 
 
-def _probes(module: str) -> Any:
+def probes_module(module: str) -> Any:
     """Import from ``probes``, which is in the repository."""
     root = str(checkout())
     if root not in sys.path:
@@ -103,7 +103,7 @@ def _probes(module: str) -> Any:
 
 def recording(probe: str) -> Any:
     """Return the transcript of a probe."""
-    return _probes("transcript").load(probe)
+    return probes_module("transcript").load(probe)
 
 
 def replay(*names: str, backend: str = "emulator") -> Iterator[Outcome]:
@@ -116,7 +116,7 @@ def replay(*names: str, backend: str = "emulator") -> Iterator[Outcome]:
     backend
         ``"emulator"``, or ``"ptx"``: the probe's own compiled code on the emulated SM.
     """
-    probe_module = _probes("probe")
+    probe_module = probes_module("probe")
     for name, probe in probe_module.probes().items():
         if names and name not in names:
             continue
@@ -157,7 +157,7 @@ def _compared(found: Any, case: Any, recorded: Any) -> tuple[str, int]:
 
 def replay_maps() -> Counter[str]:
     """Encode the recorded tensor maps again, and count what the driver agrees with."""
-    tensor_map = _probes("tensor_map")
+    tensor_map = probes_module("tensor_map")
     recorded = recording("tensor_map").arrays
     counts: Counter[str] = Counter()
     for row, each in enumerate(tensor_map.table()):
@@ -246,7 +246,7 @@ def answers_of_the_card() -> list[bool]:
     """Read them from the recording."""
     (case,) = (
         each
-        for each in _probes("probe").probes()["mbarrier"].cases
+        for each in probes_module("probe").probes()["mbarrier"].cases
         if each.name == SCRIPT
     )
     operations = case.call.buffers["script"].view(np.uint32)[::2]
