@@ -262,6 +262,13 @@ def pack_e2m1(codes: npt.ArrayLike) -> U8:
     return array[..., 0::2] | (array[..., 1::2] << np.uint8(4))
 
 
+_BYTES: Final = np.arange(256, dtype=np.uint8)
+_CODES_OF_BYTE: Final = np.stack([_BYTES & 0xF, _BYTES >> 4], axis=-1).view(np.uint16)[
+    :, 0
+]
+"""Two codes, the low nibble first, as one number."""
+
+
 def unpack_e2m1(packed: npt.ArrayLike) -> U8:
     """Split bytes into codes, low nibble first.
 
@@ -284,8 +291,7 @@ def unpack_e2m1(packed: npt.ArrayLike) -> U8:
             "unpack_e2m1 packed: a scalar; need an array with a last dimension to "
             "double. Reshape it to (1,)"
         )
-    nibbles = np.stack([array & np.uint8(0xF), array >> np.uint8(4)], axis=-1)
-    return nibbles.reshape(*array.shape[:-1], 2 * array.shape[-1])
+    return _CODES_OF_BYTE[array].view(np.uint8)
 
 
 def encode_bf16(x: npt.ArrayLike) -> U16:

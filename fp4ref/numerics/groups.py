@@ -58,6 +58,8 @@ class ScaleNumbers(NamedTuple):
         2^exponent, and half the last bit; 0 and `NO_UNIT` for zero and NaN.
     significand, exponent
         Of `decoded_operands`.
+    narrow
+        Chains that start at zero have no sum that is subnormal or infinite.
     """
 
     value: F64
@@ -65,6 +67,7 @@ class ScaleNumbers(NamedTuple):
     unit: F64
     significand: I64
     exponent: I64
+    narrow: bool
 
 
 @cache
@@ -80,6 +83,7 @@ def scale_numbers(scale_format: ScaleFormat) -> ScaleNumbers:
         np.where(live, last / 2, NO_UNIT),
         significand,
         exponent,
+        scale_format is ScaleFormat.UE4M3,
     )
 
 
@@ -167,6 +171,41 @@ def add_chain(
 
     few = c.size < 1 << 17
     chain = groups_jit.chain_serial if few else groups_jit.chain_parallel
-    kept = 2.0**-KEPT_BITS, MARGIN * 2.0**-KEPT_BITS
-    tame = clean and bool(numbers.power.max() < 2.0**20)
-    return int(chain(a, b, steps.start, steps.stop, c, numbers, kept, clean, tame))
+    return int(
+        chain(
+            a,
+            b,
+            steps.start,
+            steps.stop,
+            c,
+            numbers,
+            _kept(),
+            clean,
+            clean and numbers.narrow,
+        )
+    )
+
+
+def add_instruction(
+    a: U8, b: U8, sfa: U8, sfb: U8, vec_size: int, c: F32, of: ScaleNumbers, clean: bool
+) -> None:
+    """Add one instruction to C in place, on the calling thread.
+
+    Parameters
+    ----------
+    a, b : (rows, 64)
+    sfa, sfb : (rows, 64 / vec_size)
+    c, clean
+        As for `add_chain`.
+    """
+    from fp4ref.numerics import groups_jit
+
+    lanes, tame = lanes_of(len(b)), clean and of.narrow
+    groups_jit.add_instruction(
+        a, b, sfa, sfb, c, vec_size, lanes, of, _kept(), clean, tame
+    )
+
+
+def _kept() -> tuple[float, float]:
+    """Return the last kept bit of a sum with e_max 0, and the margin."""
+    return 2.0**-KEPT_BITS, MARGIN * 2.0**-KEPT_BITS

@@ -350,3 +350,44 @@ def chain_parallel(
             top, a, b, start, stop, c, numbers, kept, clean, tame
         )
     return counts.sum()
+
+
+@njit(cache=True)
+def new_side(codes: U8, scales: U8, vec_size: int, lanes: int) -> Side:
+    """Return a side for one instruction, to be laid out."""
+    rows = codes.shape[0]
+    of_groups = np.empty((rows, GROUPS), np.uint8)
+    for row in range(rows):
+        for group in range(GROUPS):
+            of_groups[row, group] = scales[row, group * GROUP // vec_size]
+    blocks = (rows + lanes - 1) // lanes
+    depth = K_STEP if lanes > 1 else 0
+    return Side(
+        codes,
+        of_groups,
+        np.zeros((blocks, GROUPS, lanes)),
+        np.zeros((blocks, 1, lanes)),
+        np.full((blocks, 1, lanes), NO_UNIT),
+        np.zeros((blocks, depth, lanes), np.int16),
+    )
+
+
+@njit(cache=True)
+def add_instruction(
+    a: U8,
+    b: U8,
+    sfa: U8,
+    sfb: U8,
+    c: F32,
+    vec_size: int,
+    lanes: int,
+    numbers: ScaleNumbers,
+    kept: tuple[float, float],
+    clean: bool,
+    tame: bool,
+) -> int:
+    """Lay out both sides of one instruction and add it to C, on the calling thread."""
+    of_a, of_b = new_side(a, sfa, vec_size, 1), new_side(b, sfb, vec_size, lanes)
+    lay_serial(of_a, numbers)
+    lay_serial(of_b, numbers)
+    return chain_serial(of_a, of_b, 0, 1, c, numbers, kept, clean, tame)

@@ -71,11 +71,11 @@ def _by_groups(
     """Do as `mma_block_scaled` on the calling thread: see `groups`."""
     numbers = groups.scale_numbers(scale_format)
     d = np.zeros((len(a), len(b)), np.float32) if c is None else c.copy()
-    of_a = groups.side(a, sfa, vec_size, numbers)
-    of_b = groups.side(b, sfb, vec_size, numbers, groups.lanes_of(len(b)))
-    groups.add_chain(of_a, of_b, slice(0, 1), d, numbers, clean=c is None)
+    a, b, sfa, sfb = (np.ascontiguousarray(each) for each in (a, b, sfa, sfb))
+    groups.add_instruction(a, b, sfa, sfb, vec_size, d, numbers, clean=c is None)
     nan = numbers.significand < 0
-    _set_nan(d, np.any(nan[sfa], axis=1), np.any(nan[sfb], axis=1))
+    if nan[sfa].any() or nan[sfb].any():
+        _set_nan(d, np.any(nan[sfa], axis=1), np.any(nan[sfb], axis=1))
     return d
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field, fields
+from functools import cached_property
 from typing import ClassVar, Protocol
 
 import numpy as np
@@ -120,7 +121,7 @@ class Node(ABC):
     stores: ClassVar[bool] = False
     struct: ClassVar[str] = ""
 
-    @property
+    @cached_property
     def inputs(self) -> tuple[Node, ...]:
         """The nodes whose values it takes, in order."""
         values = (getattr(self, each.name) for each in fields(self))
