@@ -177,7 +177,7 @@ def block_magnitudes(z: F32, vec_size: int) -> tuple[F32, int, int]:
         from fp4ref.numerics import quantize_jit
 
         largest = np.empty(len(blocks), np.float32)
-        special = np.empty((len(blocks), 2), np.int32)
+        special = np.empty((-(-len(blocks) // quantize_jit.PIECE), 2), np.int64)
         quantize_jit.block_magnitudes(blocks, largest, special)
         nans, infs = special.sum(axis=0).tolist()
         return largest, nans, infs

@@ -12,13 +12,16 @@ import numpy as np
 import numpy.typing as npt
 
 from fp4ref.numerics.compiled import njit, prange
-from fp4ref.numerics.formats import F32, U8
+from fp4ref.numerics.formats import F32, I64, U8
 
 I32 = npt.NDArray[np.int32]
 
 MAGNITUDE: Final = 0x7FFFFFFF
 INF: Final = 0x7F800000
 E2M1_NAN: Final = 7
+PIECE: Final = 4096
+"""Blocks of one piece of work."""
+
 SUBNORMAL: Final = 0x3C800000  # 2^-6, the least normal UE4M3
 
 
@@ -90,21 +93,26 @@ def quantize_e2m1(
 
 
 @njit(cache=True, parallel=True)
-def block_magnitudes(z: F32, largest: F32, special: I32) -> None:
+def block_magnitudes(z: F32, largest: F32, special: I64) -> None:
     """Find the largest finite magnitude of each block, and count NaN and Inf.
 
     Parameters
     ----------
     z : (blocks, vec_size)
     largest : (blocks,)
-    special : (blocks, 2)
+    special : (pieces, 2)
+        Of `PIECE` blocks each.
     """
-    for i in prange(z.shape[0]):
-        most, nans, infs = np.int32(0), np.int32(0), np.int32(0)
-        for k in range(z.shape[1]):
-            size = np.float32(z[i, k]).view(np.int32) & np.int32(MAGNITUDE)
-            nans += np.int32(size > INF)
-            infs += np.int32(size == INF)
-            most = max(most, size if size < INF else np.int32(0))
-        largest[i] = np.int32(most).view(np.float32)
-        special[i, 0], special[i, 1] = nans, infs
+    for piece in prange(special.shape[0]):
+        all_nans, all_infs = np.int64(0), np.int64(0)
+        for i in range(piece * PIECE, min((piece + 1) * PIECE, z.shape[0])):
+            most, nans, infs = np.int32(0), np.int32(0), np.int32(0)
+            for k in range(z.shape[1]):
+                size = np.float32(z[i, k]).view(np.int32) & np.int32(MAGNITUDE)
+                nans += np.int32(size > INF)
+                infs += np.int32(size == INF)
+                most = max(most, size if size < INF else np.int32(0))
+            largest[i] = np.int32(most).view(np.float32)
+            all_nans += nans
+            all_infs += infs
+        special[piece, 0], special[piece, 1] = all_nans, all_infs

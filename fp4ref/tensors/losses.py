@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fp4ref.numerics.elements import BLOCKS, ScaleFormat, element
-from fp4ref.numerics.quantize import block_magnitudes
 
 MOST_AUTO_SCALE: Final = float(np.finfo(np.float32).max) * 2.0**-9
 """Over the smallest UE4M3 scale, 2^-9, it is float32's largest number."""
@@ -28,15 +27,21 @@ class NonFiniteWarning(UserWarning):
 
 
 def warn_of_losses(
-    values: NDArray[np.float32],
+    magnitudes: tuple[NDArray[np.float32], int, int],
     format: str,
     norm: float,
     scale_format: ScaleFormat,
     auto: bool,
 ) -> None:
-    """Warn of NaN, Inf and saturated blocks; `quantize` is two frames up."""
+    """Warn of NaN, Inf and saturated blocks; `quantize` is two frames up.
+
+    Parameters
+    ----------
+    magnitudes
+        `numerics.quantize.block_magnitudes` of the matrix.
+    """
     of = element(format)
-    largest_of, nans, infs = block_magnitudes(values, BLOCKS[format].vec_size)
+    largest_of, nans, infs = magnitudes
     if nans or infs:
         lacks = "has neither" if of.nan_code is None else "takes no Inf"
         warnings.warn(
@@ -48,9 +53,16 @@ def warn_of_losses(
         )
     scale = scale_format.element
     largest = scale.largest
-    amax = largest_of.astype(np.float64)
     # G = 2688 / amax is itself rounded, so amax * G may be an ulp above 2688.
-    saturated = int((amax * norm > of.largest * largest * (1 + 2.0**-20)).sum())
+    limit = of.largest * largest * (1 + 2.0**-20)
+    vanishing = 6 * scale.vanishing
+    if of.name != "e2m1":  # half of the smallest number, under the smallest scale
+        vanishing = float(of.values(np.array(1))) / 2 * 2.0**-127
+    ends = (float(largest_of.min()), float(largest_of.max()))
+    if ends[0] * norm > vanishing and ends[1] * norm <= limit:
+        return
+    amax = largest_of.astype(np.float64)
+    saturated = int((amax * norm > limit).sum())
     if saturated:
         warnings.warn(
             f"{saturated} of {len(amax)} blocks saturate: their largest value times "
@@ -60,9 +72,6 @@ def warn_of_losses(
             stacklevel=3,
         )
     live = int((amax > 0).sum())
-    vanishing = 6 * scale.vanishing
-    if of.name != "e2m1":  # half of the smallest number, under the smallest scale
-        vanishing = float(of.values(np.array(1))) / 2 * 2.0**-127
     lost = int(((amax > 0) & (amax * norm <= vanishing)).sum())
     if 2 * lost > live:
         remedy = (
@@ -91,9 +100,10 @@ def warn_of_shrinking(
 
     A scale of 0 is `warn_of_losses`'s.
     """
-    factors = scale_format.decode(scales).astype(np.float64)
-    largest = float(np.finfo(np.float32).max)
-    shrunk = int(((factors > 0) & (norm > factors * largest)).sum())
+    codes = np.arange(256, dtype=np.uint8)
+    factors = scale_format.decode(codes).astype(np.float64)
+    shrinks = (factors > 0) & (norm > factors * float(np.finfo(np.float32).max))
+    shrunk = int(shrinks[scales].sum()) if shrinks.any() else 0
     if shrunk:
         warnings.warn(
             f"{shrunk} of {scales.size} blocks come back too small: the global scale "

@@ -13,7 +13,11 @@ from fp4ref.errors import InputError
 from fp4ref.numerics.elements import BLOCKS, ScaleFormat, element
 from fp4ref.numerics.formats import F32, U8, require_codes
 from fp4ref.numerics.hadamard import hadamard
-from fp4ref.numerics.quantize import largest_magnitude, quantize_blocks
+from fp4ref.numerics.quantize import (
+    block_magnitudes,
+    largest_magnitude,
+    quantize_blocks,
+)
 from fp4ref.numerics.stochastic import encode_e2m1_stochastic
 from fp4ref.tensors.block_format import (
     choose_scale_format,
@@ -116,13 +120,15 @@ def quantize(
     if hadamard_size is not None:
         values = hadamard(values, hadamard_size)
     drop = (nonfinite or chosen.nan) == "drop"
+    by_blocks = recipe == "cutlass" and random_bits is None and not drop
+    magnitudes = block_magnitudes(values, vec_size) if by_blocks else None
     encode, decode = _settle_global_scale(
-        global_scale, global_scale_convention, chosen, scales_in, values
+        global_scale, global_scale_convention, chosen, scales_in, values, magnitudes
     )
     auto = isinstance(global_scale, str)
-    if recipe == "cutlass" and random_bits is None and not drop:
+    if magnitudes is not None:
         norm = 1.0 if encode is None else encode
-        warn_of_losses(values, format, norm, scales_in, auto)
+        warn_of_losses(magnitudes, format, norm, scales_in, auto)
         codes, scales = quantize_blocks(
             values,
             norm=norm,
@@ -217,6 +223,7 @@ def _settle_global_scale(
     recipe: Recipe,
     scale_format: ScaleFormat,
     values: NDArray[np.float32],
+    magnitudes: tuple[F32, int, int] | None,
 ) -> tuple[float | None, float | None]:
     """Return G and its inverse: what is asked for; ``"auto"`` follows the values."""
     require_choice(convention, "global_scale_convention", ("encode", "decode"))
@@ -236,7 +243,12 @@ def _settle_global_scale(
             f"global_scale: {global_scale!r} with {scale_format.name} scales; pass a "
             "number, None, or for UE4M3 scales 'auto'"
         )
-    return automatic_global_scale(values, recipe)
+    if magnitudes is None:
+        return automatic_global_scale(values, recipe)
+    largest, _, infs = magnitudes
+    amax = np.asarray(np.inf if infs else largest.max(), np.float32)
+    encode, decode = automatic(amax, recipe)
+    return float(encode), float(decode)
 
 
 def automatic_global_scale(values: F32, recipe: Recipe) -> tuple[float, float]:
