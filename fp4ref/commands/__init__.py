@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 import typer
 
+from fp4ref.commands.attest import attest_command
 from fp4ref.commands.certify import certify_command
 from fp4ref.commands.compare import compare_command
 from fp4ref.commands.cutlass import cutlass_command
@@ -50,6 +51,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "recipes": recipes_command,
     "error": error_command,
     "fidelity": fidelity_command,
+    "attest": attest_command,
     "faults": faults_command,
 }
 """Every command, in the order of the help."""

@@ -239,6 +239,16 @@ class Module:
         else:
             call(driver.cuMemcpyHtoD, address, data, len(data))
 
+    def read(self, variable: str) -> NDArray[np.uint8]:
+        """Copy a variable of the module back."""
+        driver = self._driver
+        address, nbytes = _pair(
+            driver.cuModuleGetGlobal(self._module, variable.encode())
+        )
+        back: NDArray[np.uint8] = np.empty(nbytes, np.uint8)
+        call(driver.cuMemcpyDtoH, back.ctypes.data, address, nbytes)
+        return back
+
     def _launch(self, what: Call, addresses: Mapping[str, int]) -> None:
         driver = self._driver
         function = call(driver.cuModuleGetFunction, self._module, what.entry.encode())

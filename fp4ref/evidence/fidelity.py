@@ -5,7 +5,8 @@ that fails if the model does something else. The test proves that the model foll
 rule, never that silicon does: that is what the evidence class is for. No row about the
 MMA was measured here on a Blackwell card. The rows are in ``data/fidelity.toml``,
 those of the epilogue and its builder in ``data/fidelity_builder.toml``, those of the
-recipes in ``data/fidelity_recipes.toml``.
+recipes in ``data/fidelity_recipes.toml``. A kept transcript of a Blackwell card makes
+the rows measured that it shows (`fp4ref.evidence.attested`).
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from functools import cache
 from importlib.resources import files
 from itertools import chain
 from typing import Any
+
+from fp4ref.evidence.attested import measured_on_blackwell
 
 
 class Evidence(Enum):
@@ -99,11 +102,15 @@ _FILES = ("fidelity.toml", "fidelity_builder.toml", "fidelity_recipes.toml")
 def _read_rules() -> tuple[Rule, ...]:
     data = files("fp4ref").joinpath("data")
     tables = [tomllib.loads(data.joinpath(f).read_text("utf-8")) for f in _FILES]
+    measured = measured_on_blackwell()
     rules = []
     for row in chain.from_iterable(table["rule"] for table in tables):
         row["evidence"] = Evidence[row["evidence"]]
         row["source"] = row["source"].format_map(tables[0]["texts"])
         row["mutation"] = Mutation(**row["mutation"])
+        if row["id"] in measured:
+            row["evidence"] = Evidence.MEASURED
+            row["source"] += f"; {measured[row['id']]}"
         rules.append(Rule(**row))
     return tuple(rules)
 
