@@ -17,12 +17,14 @@ from fp4ref.errors import InputError
 from fp4ref.hardware.mbarrier_unit import NBYTES as BARRIER_NBYTES
 from fp4ref.hardware.tcgen05 import CP_NBYTES
 from fp4ref.trace import Bytes, Dim3, Event, Range, Trace
-from fp4ref.trace.recorded_plan import is_m_major
+from fp4ref.trace.recorded_plan import has_lanes_of_n, is_m_major
 
 
 class Key(NamedTuple):
     """What a hardware event is about: element offsets in the matrices.
 
+    `m` and `n` are D's, also where the kernel multiplies B by A: what it calls ``A`` is
+    then the B that was passed, whose rows are columns of D.
     `tensor` is ``A``, ``B``, ``SFA``, ``SFB``, ``C``, ``D``, ``SFA in TMEM``, ``SFB in
     TMEM`` or ``accumulator``. `k` is the first element of K; `block` counts K=64 blocks
     inside a stage. A number is -1 where there is none. `rank` is the receiving CTA's in
@@ -116,6 +118,7 @@ class _Box(NamedTuple):
 class _Fill:
     """Boxes that belong to one phase of one full barrier, in order of landing."""
 
+    lanes_of_n: bool = False
     landed: list[_Box] = field(default_factory=list)
     blocks: int = 0
 
@@ -148,7 +151,8 @@ class _Fill:
         b = self._corner("B", nth * of_b)
         first = a or b or self.landed[0]
         own = (b if of_b else a) or first
-        m, n = (at.coords[1] if at else -1 for at in (a, b))
+        rows = [at.coords[1] if at else -1 for at in (a, b)]
+        m, n = reversed(rows) if self.lanes_of_n else rows
         rank = own.rank if rank is None else rank
         return Key(tensor, m, n, own.coords[0], first.coords[-1], block, rank)
 
@@ -185,6 +189,7 @@ class _Walker:
         self._filled: dict[str, list[_Filled]] = {}
         self._cluster = trace.meta.get("cluster", (1, 1, 1))
         self._m_major = is_m_major(trace.meta)
+        self._lanes_of_n = has_lanes_of_n(trace.meta)
         # A multicast may land in a CTA before that CTA's own first event.
         self._ranks = {
             e.sm: rank_in_cluster(e.cta, self._cluster) for e in reversed(trace.events)
@@ -234,7 +239,8 @@ class _Walker:
             if where.size > BARRIER_NBYTES:
                 told = _barrier_told(event, where.space, self._rank)
                 box = _Box(event, where, self._rank(where.space))
-                self._open.setdefault(told, _Fill()).landed.append(box)
+                fill = self._open.setdefault(told, _Fill(self._lanes_of_n))
+                fill.landed.append(box)
 
     def _phase(self, barrier: tuple[str, int]) -> None:
         """A phase completed: if loads were credited to it, a stage is full."""

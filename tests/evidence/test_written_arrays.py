@@ -10,6 +10,7 @@ import pytest
 import fp4ref
 from fp4ref import GemmConfig, compare
 from fp4ref.errors import TraceError
+from fp4ref.evidence.hardware_events import hardware_events
 from fp4ref.gemm.fusion.expression import (
     Value,
     acc,
@@ -190,21 +191,26 @@ def test_c_in_rows_of_m_has_the_names_of_d() -> None:
     assert d.coordinates == "row 37, column 9"
 
 
-def test_an_accumulator_of_b_times_a_has_the_names_of_d() -> None:
-    """A lane is then a column of D."""
-    first = run(alpha * acc, mode=ROWS_OF_M[1])
-    assert first.trace is not None
-    whole = first.trace
+def test_what_b_times_a_leaves_has_the_names_of_d() -> None:
+    """The kernel's A is B: its rows, and the lanes of an accumulator, are columns."""
+    rng = np.random.default_rng(3)
+    a, b = (fp4ref.quantize(rng.standard_normal((n, K), np.float32)) for n in (M, 200))
+    config = GemmConfig(epilogue=build(alpha * acc, d="f16")).replace(**ROWS_OF_M[1])
+    whole = fp4ref.run(a, b, config=config, tiles=[(1, 0)]).trace
+    assert whole is not None
     trace = Trace(whole.events, [*whole.deltas], whole.images, whole.base, whole.meta)
     multiplied = (e for e in whole if (e.kind, e.operation) == ("land", "tcgen05.mma"))
     step = [e.step for e in multiplied][-1]
     deltas = [delta.copy() for delta in trace.deltas[step]]
     deltas[0][9, 4 * 37] ^= 1
     trace.deltas[step] = tuple(deltas)
-    d = compare(first, trace).first_difference
+    names = [str(key) for key in hardware_events(whole)]
+    assert names[0] == "A at m 0, n 128, k 0, batch 0"
+    assert names[-1] == "D at m 32, n 128, batch 0"
+    d = compare(whole, trace).first_difference
     assert d is not None
-    assert d.key.tensor == "accumulator"
-    assert d.coordinates.startswith("row 37, column 9 ")
+    assert str(d.key) == "accumulator at m 0, n 128, k 0, K-block 3, batch 0"
+    assert d.coordinates == "row 37, column 137 after k 256"
 
 
 def test_the_values_are_codes_and_numbers(base: fp4ref.Run) -> None:
