@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
-from fp4ref.cuda_kernel.choices import constants, one_changed_file, one_file
+from fp4ref.cuda_kernel.choices import constants, headers, one_changed_file, one_file
+from fp4ref.cuda_kernel.header import PLAN
 from fp4ref.cuda_kernel.line_information import normalised as normalised
 from fp4ref.cuda_kernel.sources import MAIN
 from fp4ref.device.compile import (
@@ -27,6 +28,7 @@ from fp4ref.device.compile import (
 from fp4ref.device.compile import nvrtc_version as nvrtc_version
 from fp4ref.errors import InputError
 from fp4ref.gemm.config import GemmConfig
+from fp4ref.gemm.plan import plan
 
 ARCH = "sm_100a"
 
@@ -125,8 +127,51 @@ def compile_soft(
     """
     defines = {"SOFT_DELAYS": "1"} if delays else {}
     defines |= {"SOFT_FLIP": "1"} if flips else {}
-    source = one_changed_file(config, changed or {}, soft=True)
+    texts = {**_soft_plan(config), **(changed or {})}
+    source = one_changed_file(config, texts, soft=True)
     return compile_cuda(source, SOFT_ARCH, name=MAIN, defines=defines)
+
+
+SOFT_BARRIERS = 512, 1024
+"""Where the soft tensor core has its own barriers and words in a CTA's memory."""
+
+SOFT_STAGES = 16
+"""Stages for which the relay of a pair has tickets."""
+
+
+def _soft_plan(config: GemmConfig) -> dict[str, str]:
+    """Return the plan's header, if TMA of Hopper counts other bytes, by its path.
+
+    It copies padded elements as bytes, padding included, and counts what it copies.
+
+    Raises
+    ------
+    InputError
+        The plan leaves no room for the soft tensor core's barriers.
+    """
+    planned = plan(config)
+    first, end = SOFT_BARRIERS
+    buffers = min(planned.smem.d_subtile, planned.smem.c_subtile, planned.smem.a)
+    if planned.smem.tmem_pointer + 4 > first or buffers < end:
+        raise InputError(
+            f"the soft tensor core has bytes {first} to {end} of shared memory, and "
+            f"this kernel's barriers end at {planned.smem.tmem_pointer + 4}, its "
+            f"buffers start at {buffers}. Use fewer stages"
+        )
+    if planned.mainloop_stages > SOFT_STAGES:
+        raise InputError(
+            f"stages={planned.mainloop_stages}: the soft tensor core has {SOFT_STAGES}"
+            f". Use stages={SOFT_STAGES}"
+        )
+    sizes = ((planned.a_type, planned.a_nbytes), (planned.b_type, planned.b_nbytes))
+    padding = sum(n - n * t.bits // 8 for t, n in sizes if t.is_padded)
+    if not padding:
+        return {}
+    counted = planned.k_tile_tx_bytes
+    line = "constexpr u32 K_TILE_TX_BYTES = {};"
+    more = counted + padding * planned.cta_group
+    text = headers(config)[PLAN]
+    return {PLAN: text.replace(line.format(counted), line.format(more))}
 
 
 def require_tcgen05(capability: tuple[int, int], card: str) -> str:

@@ -27,9 +27,14 @@ from fp4ref.gemm.problem import GemmProblem
 from fp4ref.hardware.global_memory import GlobalMemory
 from fp4ref.hardware.tensor_map import DataType, TensorMap
 
-SOFT_THREADS = 32
+SOFT_THREADS = 64
+"""The unit and the relay."""
+
 SOFT_SMEM_NBYTES = 120 << 10
 """More than half of an SM's shared memory: one CTA has its tensor core."""
+
+SOFT_SMS = 160
+"""SMs for which the soft tensor core has tensor memory and a queue."""
 
 SOFT_VARIABLES = ("soft_clc_next", "soft_clc_clusters")
 """Variables of the soft kernel that are zero before each launch."""
@@ -43,7 +48,7 @@ def launch_device(problem: GemmProblem) -> str:
     DeviceError
         There is no GPU, or the driver refused something.
     InputError
-        The GPU has no tcgen05, and the soft tensor core not what is asked.
+        The GPU has no tcgen05, or more SMs than the soft tensor core.
     CompileError
         NVRTC is not installed.
     """
@@ -55,7 +60,12 @@ def launch_device(problem: GemmProblem) -> str:
         )
     soft = gpu.capability == HOPPER
     if soft:
-        _require_soft(problem)
+        if gpu.sms > SOFT_SMS:
+            raise InputError(
+                f"backend 'device': {gpu.card} has {gpu.sms} SMs, and the soft tensor "
+                f"core has tensor memory for {SOFT_SMS}. Raise SOFT_SMS in "
+                "kernel/soft_hardware/tensor_core_queue.cuh and here"
+            )
         compiled = compile_soft(problem.config)
     else:
         arch = require_tcgen05(gpu.capability, gpu.card)
@@ -73,42 +83,19 @@ def launch_device(problem: GemmProblem) -> str:
     return f"{gpu}, NVRTC {compiled.nvrtc}{how}"
 
 
-_UNPADDED = frozenset({"f16", "bf16", "e4m3", "e5m2", "mxfp8_e4m3", "mxfp8_e5m2"})
-"""Operands that TMA of Hopper brings as the MMA reads them; and those of mxf4nvf4."""
-
-
-def _require_soft(problem: GemmProblem) -> None:
-    """Raise `InputError` for what the soft tensor core does not have."""
-    planned = problem.plan
-    lacks = ""
-    if planned.config.cluster.cta_group == 2:
-        lacks = "cta_group=2"
-    elif planned.config.tile.m == 64:
-        lacks = "tile_m=64"
-    elif planned.kind != "mxf4nvf4":
-        padded = {planned.a_format, planned.b_format} - _UNPADDED
-        lacks = f"{min(padded)} in kind::{planned.kind}" if padded else ""
-    if lacks:
-        raise InputError(
-            f"backend 'device': the soft tensor core of a Hopper card has no {lacks}. "
-            "backend='ptx' runs the same kernel's code on the emulated machine"
-        )
-
-
 def kernel_call(problem: GemmProblem, *, soft: bool = False) -> Call:
     """Describe the launch: buffers by name, and the parameters that refer to them.
 
-    The soft tensor core is a warp more, takes 4-bit tensors as bytes, and must have its
-    SM for itself.
+    The soft tensor core is two warps more, takes tensors of 4 and 6 bits as bytes, and
+    must have its SM for itself.
     """
-    gmem, params = problem.machine.gmem, problem.params
+    gmem = problem.machine.gmem
+    params = soft_params(problem) if soft else problem.params
     dims, _ = problem.grid_dims(None)
     buffers = {
         found.name: gmem.contents(found.address, found.nbytes)
         for found in gmem.allocations
     }
-    if soft:
-        params = byte_maps(params)
     block = fields_of(problem.plan.fusion)
     fields = tuple(device_argument(gmem, each, each.of(params)) for each in block)
     smem_nbytes = plan(problem.config).smem.end
@@ -123,20 +110,44 @@ def kernel_call(problem: GemmProblem, *, soft: bool = False) -> Call:
     )
 
 
-def byte_maps(params: GemmParams) -> GemmParams:
-    """Return the parameters with 4-bit tensors as maps of bytes."""
-    found: dict[str, Any] = {
-        each.name: replace(
-            m,
-            data_type=DataType.UINT8,
-            dims=(m.dims[0] // 2, *m.dims[1:]),
-            box=(m.box[0] // 2, *m.box[1:]),
-        )
-        for each in FIELDS
-        if isinstance(m := each.of(params), TensorMap)
-        and m.data_type is DataType.U4_ALIGN8B
-    }
-    return replace(params, **found)
+def soft_params(problem: GemmProblem) -> GemmParams:
+    """Return the parameters with tensors of 4 and 6 bits as maps of bytes.
+
+    TMA of Hopper has no padded types. Their tensors get a copy in global memory, in
+    which 16 elements lie in 16 bytes, as TMA of Blackwell puts them in shared memory.
+    """
+    gmem = problem.machine.gmem
+    found: dict[str, Any] = {}
+    for each in FIELDS:
+        m = each.of(problem.params)
+        if not isinstance(m, TensorMap):
+            continue
+        if m.data_type is DataType.U4_ALIGN8B:
+            found[each.name] = replace(
+                m,
+                data_type=DataType.UINT8,
+                dims=(m.dims[0] // 2, *m.dims[1:]),
+                box=(m.box[0] // 2, *m.box[1:]),
+            )
+        elif m.data_type.is_padded:
+            found[each.name] = _unpacked(gmem, m)
+    return replace(problem.params, **found)
+
+
+def _unpacked(gmem: GlobalMemory, m: TensorMap) -> TensorMap:
+    """Upload the copy of a packed tensor with 16 elements in 16 bytes; its map."""
+    packed, bits = gmem.find(m.address), m.data_type.bits
+    assert packed is not None
+    assert packed.address == m.address
+    groups = gmem.contents(packed.address, packed.nbytes).reshape(-1, 2 * bits)
+    wide = np.zeros((len(groups), 16), np.uint8)
+    wide[:, : 2 * bits] = groups
+    return replace(
+        m,
+        data_type=DataType.UINT8,
+        address=gmem.upload(f"{packed.name} unpacked", wide),
+        strides=tuple(stride * 8 // bits for stride in m.strides),
+    )
 
 
 def device_argument(

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 
 from fp4ref.cuda_kernel.build import KernelCode, kernel_code
-from fp4ref.cuda_kernel.on_device import SOFT_THREADS, byte_maps
+from fp4ref.cuda_kernel.on_device import SOFT_THREADS, soft_params
 from fp4ref.cuda_kernel.parameters import parameter_block
 from fp4ref.cuda_kernel.sources import ENTRY
 from fp4ref.gemm.fusion.launch_arguments import fields_of
@@ -58,7 +58,7 @@ def launch_ptx(
         dims,
         (problem.plan.threads + (SOFT_THREADS if soft else 0), 1, 1),
         parameter_block(
-            byte_maps(problem.params) if soft else problem.params,
+            soft_params(problem) if soft else problem.params,
             fields_of(problem.plan.fusion),
         ),
         cluster=problem.plan.cluster,

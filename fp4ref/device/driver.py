@@ -43,6 +43,8 @@ class Gpu:
         Name of the card; '' if there is none.
     driver
         Version of the kernel driver; '' if it is not known.
+    sms
+        Its multiprocessors.
     missing
         One sentence: why nothing can run; '' if a card is there.
     """
@@ -51,6 +53,7 @@ class Gpu:
     capability: tuple[int, int] = (0, 0)
     driver: str = ""
     missing: str = ""
+    sms: int = 0
 
     def __bool__(self) -> bool:
         return not self.missing
@@ -89,7 +92,12 @@ def find_gpu() -> Gpu:
     except DeviceError as error:
         return Gpu(missing=str(error))
     card = name.split(b"\0")[0].decode()
-    return Gpu(card, (capability[0], capability[1]), _driver_version())
+    sms = call(
+        driver.cuDeviceGetAttribute,
+        attribute.CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT,
+        device,
+    )
+    return Gpu(card, (capability[0], capability[1]), _driver_version(), sms=sms)
 
 
 def _check_driver(version: int) -> None:

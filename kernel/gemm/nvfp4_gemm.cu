@@ -13,7 +13,8 @@ extern "C" __global__ void __launch_bounds__(CTA_THREADS + TENSOR_CORE_THREADS, 
     const u32 base = IN_CLUSTER ? storage.base & 0xffffff : storage.base;
     if (base != smem_map::BASE) __trap();  // DESCRIPTORS would name other bytes
     if constexpr (TENSOR_CORE_THREADS > 0) {
-        if (warp_index() >= CTA_THREADS / WARP_THREADS) return tensor_core<IN_CLUSTER>();
+        if (warp_index() >= CTA_THREADS / WARP_THREADS)
+            return tensor_core<IN_CLUSTER, CTA_GROUP>();
     }
     start(warp_index(), storage);
 }

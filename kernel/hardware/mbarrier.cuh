@@ -48,8 +48,8 @@ __device__ __forceinline__ void mbarrier_expect_tx(u32 mbar, u32 nbytes) {
         : "memory");
 }
 
-// One lane: expect the bytes, then arrive once.
-template <bool IN_CLUSTER = false>
+// One lane: expect the bytes that come to CTA_GROUP CTAs, then arrive once.
+template <bool IN_CLUSTER = false, u32 CTA_GROUP = 1>
 __device__ __forceinline__ void mbarrier_arrive_expect_tx(u32 mbar, u32 nbytes) {
     if constexpr (IN_CLUSTER)
         asm volatile(

@@ -17,14 +17,35 @@ struct Term {
 
 struct ElementFormat {
     u32 exponent_bits, mantissa_bits;
-    bool has_inf;  // else the last code of the largest exponent is NaN
+    bool has_inf;
+    bool has_nan = true;  // without Inf the last code of the largest exponent
 };
 
-// By the type code of an instruction descriptor. TMA of sm_90 does not pad narrower elements.
+// By the type code of an instruction descriptor.
 __device__ __forceinline__ ElementFormat element_format(u32 nbytes, u32 type) {
-    if (type > 1) __trap();
+    if (type > (nbytes == 2 ? 1 : 5) || type == 2) __trap();
     if (nbytes == 2) return type ? ElementFormat{8, 7, true} : ElementFormat{5, 10, true};
+    if (type == 3) return {2, 3, false, false};
+    if (type == 4) return {3, 2, false, false};
+    if (type == 5) return {2, 1, false, false};
     return type ? ElementFormat{5, 2, true} : ElementFormat{4, 3, false};
+}
+
+// The elements of 16 bytes. Of 6 and 4 bits 16 lie packed at the start.
+template <u32 COUNT>
+__device__ __forceinline__ void chunk_codes(u32x4 v, ElementFormat of, u32 (&codes)[COUNT]) {
+    constexpr u32 STEP = 128 / COUNT;
+    const u32 words[4] = {v.x, v.y, v.z, v.w};
+    const u64 low = static_cast<u64>(v.y) << 32 | v.x, high = static_cast<u64>(v.w) << 32 | v.z;
+    const u32 width = 1 + of.exponent_bits + of.mantissa_bits;
+#pragma unroll
+    for (u32 i = 0; i < COUNT; ++i) {
+        codes[i] = words[i * STEP / 32] >> i * STEP % 32;
+        const u32 at = i * width;
+        if (width == STEP) continue;
+        const u64 rest = at < 64 && at + width > 64 ? high << (64 - at) : 0;
+        codes[i] = static_cast<u32>(at < 64 ? low >> at | rest : high >> (at - 64));
+    }
 }
 
 __device__ __forceinline__ Term decode_element(u32 code, ElementFormat of, bool negate) {
@@ -33,7 +54,7 @@ __device__ __forceinline__ Term decode_element(u32 code, ElementFormat of, bool 
     const bool negative = (code >> (of.exponent_bits + of.mantissa_bits) & 1) != negate;
     Term term = {field ? fraction | (ones + 1) : fraction, (field ? field : 1) - (last >> 1)};
     if (field == last && of.has_inf) term = {fraction == 0, INFINITE};
-    if (field == last && !of.has_inf && fraction == ones) term = {0, INFINITE};
+    if (field == last && !of.has_inf && of.has_nan && fraction == ones) term = {0, INFINITE};
     return {negative ? -term.significand : term.significand, term.exponent};
 }
 

@@ -5,7 +5,6 @@
 template <u32 CTA_GROUP, bool OF_16_BITS>
 __device__ __forceinline__ void mma_unscaled_mma(bool elected, u32 d, u64 a_desc, u64 b_desc,
                                                  u32 idesc, bool enable_input_d) {
-    static_assert(CTA_GROUP == 1, "the soft tensor core has no pairs");
     const u32 what = OF_16_BITS ? MULTIPLY_F16 : MULTIPLY_F8;
-    if (elected) enqueue({what, d, idesc, 0, 0, enable_input_d, a_desc, b_desc, 0});
+    if (elected) enqueue<CTA_GROUP>({what, d, idesc, 0, 0, enable_input_d, a_desc, b_desc, 0});
 }

@@ -7,23 +7,22 @@ constexpr u32 ROW_NBYTES = 32;  // bytes along K of A and of B in one MMA
 
 template <u32 CTA_GROUP>
 __device__ __forceinline__ void tcgen05_cp(bool elected, u32 taddr, u64 s_desc) {
-    static_assert(CTA_GROUP == 1, "the soft tensor core has no pairs");
-    if (elected) enqueue({COPY, taddr, 0, 0, 0, 0, s_desc, 0, 0});
+    if (elected) enqueue<CTA_GROUP>({COPY, taddr, 0, 0, 0, 0, s_desc, 0, 0});
 }
 
 template <u32 CTA_GROUP, u32 SCALE_VEC>
 __device__ __forceinline__ void tcgen05_mma(bool elected, u32 d, u64 a_desc, u64 b_desc,
                                             u32 idesc, u32 sfa, u32 sfb,
                                             bool enable_input_d) {
-    static_assert(CTA_GROUP == 1, "the soft tensor core has no pairs");
     if (elected)
-        enqueue({MULTIPLY, d, idesc, sfa, sfb, enable_input_d, a_desc, b_desc, SCALE_VEC});
+        enqueue<CTA_GROUP>(
+            {MULTIPLY, d, idesc, sfa, sfb, enable_input_d, a_desc, b_desc, SCALE_VEC});
 }
 
 // Without a mask: the barrier alone.
 template <u32 CTA_GROUP>
 __device__ __forceinline__ void tcgen05_commit(bool elected, u32 mbar) {
-    if (elected) enqueue({COMMIT, mbar, 0, 0, 0, 0, 0, 0, 0});
+    if (elected) enqueue<CTA_GROUP>({COMMIT, mbar, 0, 0, 0, 0, 0, 0, 0});
 }
 
 // Instead of a mask: the own CTA alone.
@@ -36,7 +35,7 @@ __device__ __forceinline__ void tcgen05_commit(bool elected, u32 mbar, OwnCta) {
 
 template <u32 CTA_GROUP>
 __device__ __forceinline__ void tcgen05_commit(bool elected, u32 mbar, u16 cta_mask) {
-    if (elected) enqueue({COMMIT, mbar, cta_mask, 0, 0, 0, 0, 0, 0});
+    if (elected) enqueue<CTA_GROUP>({COMMIT, mbar, cta_mask, 0, 0, 0, 0, 0, 0});
 }
 
 __device__ __forceinline__ void tcgen05_fence_before_thread_sync() {

@@ -18,19 +18,20 @@ __device__ __forceinline__ void tmem_alloc(u32 destination, u32) {
     named_barrier_sync(UNIT_BARRIER, 64);
 }
 
-// The unit stops after all that it was asked for.
+// The unit stops after all that it was asked for. Of a pair the leader says so.
 template <u32 CTA_GROUP>
 __device__ __forceinline__ void tmem_dealloc(u32, u32) {
-    if (elect_sync()) enqueue({STOP});
+    if (leads_pair<CTA_GROUP>() && elect_sync()) stop_unit<CTA_GROUP>();
 }
 
 template <u32 CTA_GROUP>
 __device__ __forceinline__ void tmem_relinquish_alloc_permit() {}
 
-__device__ __forceinline__ void tmem_ld(u32 taddr, float (&r)[32]) {
+template <u32 COLUMNS>
+__device__ __forceinline__ void tmem_ld(u32 taddr, float (&r)[COLUMNS]) {
     const u64 cell = tmem_cell(taddr, lane_index());
 #pragma unroll
-    for (u32 j = 0; j < 32; ++j) r[j] = __uint_as_float(tmem_read(cell, j));
+    for (u32 j = 0; j < COLUMNS; ++j) r[j] = __uint_as_float(tmem_read(cell, j));
 }
 
 // Lane t has columns 2 (t % 4) and the next one, of rows t / 4 and 8 more, in each 8 columns.
@@ -43,4 +44,5 @@ __device__ __forceinline__ void tmem_ld_16x256b(u32 taddr, float* r) {
     }
 }
 
-__device__ __forceinline__ void tmem_wait_ld(float (&)[32]) { asm volatile("" ::: "memory"); }
+template <u32 COLUMNS>
+__device__ __forceinline__ void tmem_wait_ld(float (&)[COLUMNS]) { asm volatile("" ::: "memory"); }

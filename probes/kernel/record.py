@@ -1,7 +1,8 @@
 """record: what a Hopper card does with the kernel on the soft tensor core.
 
 ``python -m probes.kernel.record make JOB`` compiles everything and writes one file.
-``... run JOB OUT`` on the card launches it, each kernel in a process of its own;
+``... run JOB OUT`` on the card launches it, each kernel in a process of its own, those
+with random sleeps thousands of times;
 ``--only NAME`` launches one, for compute-sanitizer. ``... read OUT`` writes the record
 of the repository. Only `run` needs a card.
 """
@@ -17,6 +18,7 @@ import re
 import subprocess
 import sys
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -31,15 +33,25 @@ from fp4ref.device.launch import Call, Module
 from fp4ref.gemm.problem import GemmProblem
 from fp4ref.hardware.machine import Machine
 from fp4ref.trace import Bytes
-from probes.kernel import flips
-from probes.kernel.mistakes import MISTAKES, race
+from probes.kernel import delays, flips
+from probes.kernel.mistakes import LATENESS, MISTAKES, PAIR_MISTAKES, race
+from probes.kernel.soft_sources import soft_sources
 
 RECORD = Path(__file__).parents[2] / "tests" / "data" / "soft_core_h200.json"
 TIMEOUT_S = 100
+DELAYS_TIMEOUT_S = 300
+AT_A_TIME = 4
+"""Processes that launch with sleeps side by side."""
 TOOLS = ("memcheck", "racecheck", "synccheck")
 RACE = "planted race"
+LATE = 20
+"""Launches of a pair that is wrong or late."""
 SMALL = "small"
 """What the checkers run: one tile, and the same with the planted race."""
+LONG_PAIR = "long pair"
+"""One tile of two CTAs that uses its stages again and again."""
+SMALL_PAIR = "small pair"
+"""What they run too: one tile of two CTAs."""
 
 
 @dataclass
@@ -80,8 +92,18 @@ def make(job: Path) -> None:
         compile_soft(config, flips=True), problem, [{"soft_flip": w} for w in words]
     )
     launches[RACE] = launch_of(compile_soft(config, changed=race()), problem, [{}])
+    pair = delays.small_pair()
+    launches[SMALL_PAIR] = launch_of(compile_soft(pair.config), pair, [{}, {}])
+    pair = delays.long_pair()
+    launches[LONG_PAIR] = launch_of(compile_soft(pair.config), pair, [{}] * LATE)
+    for change in (*PAIR_MISTAKES, *LATENESS):
+        made = compile_soft(pair.config, changed=change.changed())
+        launches[change.name] = launch_of(made, pair, [{}] * LATE)
+    for name, each_problem in delays.problems():
+        made = compile_soft(each_problem.config, delays=True)
+        launches[name] = launch_of(made, each_problem, delays.settings())
     job.mkdir(parents=True, exist_ok=True)
-    data = {"nvrtc": plain.nvrtc, "launches": launches}
+    data = {"nvrtc": plain.nvrtc, "sources": soft_sources(), "launches": launches}
     (job / "job.pickle").write_bytes(pickle.dumps(data))
     print(f"{len(launches)} kernels in {job / 'job.pickle'}")
 
@@ -110,19 +132,23 @@ def run(job: Path, out: Path) -> None:
     out.mkdir(parents=True, exist_ok=True)
     command = [sys.executable, "-m", "probes.kernel.record", "run", str(job), str(out)]
     answers: dict[str, Any] = {}
-    for name in data["launches"]:
-        if name == RACE:
-            continue
-        done = _child([*command, "--only", name])
-        lines = done.splitlines()
+
+    def launch(name: str) -> None:
+        slow = name.startswith(delays.NAME)
+        limit = DELAYS_TIMEOUT_S if slow else TIMEOUT_S
+        lines = _child([*command, "--only", name], limit).splitlines()
         answers[name] = json.loads(lines[-1]) if lines else []
         print(name, len(answers[name]), flush=True)
+
+    names = [name for name in data["launches"] if name != RACE]
+    with ThreadPoolExecutor(AT_A_TIME) as pool:
+        list(pool.map(launch, names))
     for tool in TOOLS:
-        for name in (SMALL, RACE) if tool == "racecheck" else (SMALL,):
+        for name in (SMALL, SMALL_PAIR, *((RACE,) if tool == "racecheck" else ())):
             checker = ["compute-sanitizer", "--tool", tool]
             if tool == "racecheck":
                 checker += ["--racecheck-report", "hazard", "--print-limit", "400"]
-            said = _child([*checker, *command, "--only", name])
+            said = _child([*checker, *command, "--only", name], TIMEOUT_S)
             (out / f"{tool}-{name.replace(' ', '-')}.txt").write_text(said)
             print(tool, name, said.splitlines()[-1:], flush=True)
     gpu = find_gpu()
@@ -131,15 +157,16 @@ def run(job: Path, out: Path) -> None:
         "driver": gpu.driver,
         "date": datetime.date.today().isoformat(),
         "compiler": f"NVRTC {data['nvrtc']}",
+        "sources": data["sources"],
     }
     (out / "answers.json").write_text(json.dumps(facts | {"answers": answers}))
 
 
-def _child(command: list[str]) -> str:
+def _child(command: list[str], timeout_s: int) -> str:
     """Return what a process prints; its error if it fails or hangs."""
     try:
         done = subprocess.run(
-            command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False
+            command, capture_output=True, text=True, timeout=timeout_s, check=False
         )
     except subprocess.TimeoutExpired:
         return json.dumps(["hangs"])
@@ -157,10 +184,18 @@ def read(out: Path) -> None:
     found = json.loads((out / "answers.json").read_text())
     answers = found.pop("answers")
     names = [each.name for each in MISTAKES]
+    of_pairs = [LONG_PAIR, *(each.name for each in (*PAIR_MISTAKES, *LATENESS))]
     record = found | {
         "right": answers[SMALL],
         "mistakes": {name: answers[name] for name in names},
         "flips": answers["flips"],
+        "pair": answers[SMALL_PAIR],
+        "pairs": {name: answers[name] for name in of_pairs},
+        "delays": {
+            name.removeprefix(delays.NAME): dict(Counter(found))
+            for name, found in answers.items()
+            if name.startswith(delays.NAME)
+        },
         "checkers": {},
     }
     for path in sorted(out.glob("*check-*.txt")):

@@ -25,7 +25,7 @@ struct MulticastLoader {
     // Tell the leader's full barrier how many bytes will come. Frame 5.4.8.
     __device__ __forceinline__ void expect(Stage stage, u32 k_tiles) const {
         if (storage.cta.leads())
-            mbarrier_arrive_expect_tx<true>(stage.full, k_tiles * K_TILE_TX_BYTES);
+            mbarrier_arrive_expect_tx<true, CTA_GROUP>(stage.full, k_tiles * K_TILE_TX_BYTES);
     }
 
     // Start the copies of the k-tiles of a stage. Frames 5.4.4 to 5.4.7.
