@@ -51,13 +51,14 @@ PARTS = (
     Part("launch control", f"{SOFT_HARDWARE}/clc.cuh", False, "a table of clusters"),
     Part("E2M1 and UE8M0", f"{SOFT_HARDWARE}/cvt.cuh", False, "rounded in integers"),
     Part("4-bit maps", f"{SOFT_HARDWARE}/tensor_map.cuh", False, "maps of bytes"),
+    Part("pairs", f"{SOFT_HARDWARE}/relay.cuh", False, "a relay tells the leader"),
 )
 """What is the card's own, and what stands in for what it lacks."""
 
 
 @cache
 def record(name: str) -> Any:
-    """Return a record of the repository: ``"silicon_h200"``, ``"soft_core_h200"``.
+    """Return a record of the repository: ``"card_family"``, ``"soft_core_h200"``.
 
     Raises
     ------
@@ -118,7 +119,7 @@ class KernelRuns(NamedTuple):
     sets
         For each case the different sets of bits that came; 1 is right.
     wrong
-        Launches whose bytes were not those expected.
+        Cases with more than one set of bits.
     """
 
     cases: int
@@ -130,13 +131,15 @@ class KernelRuns(NamedTuple):
 
 def kernel_runs() -> KernelRuns:
     """Count what the card ran."""
-    rows = record("silicon_h200")["runs"]
+    family, slept = record("card_family"), record("soft_core_h200")["delays"]
+    delayed = sum(sum(counts.values()) for counts in slept.values())
+    sets = [len(found) for found in (*family["cases"].values(), *slept.values())]
     return KernelRuns(
-        len({row["case"] for row in rows}),
-        sum(row["runs"] for row in rows),
-        sum(row["runs"] for row in rows if row["delays"]),
-        tuple(len(row["hashes"]) for row in rows),
-        sum(bool(row["bad"]) for row in rows),
+        len(sets),
+        len(family["cases"]) * family["runs"] + delayed,
+        delayed,
+        tuple(sets),
+        sum(each != 1 for each in sets),
     )
 
 

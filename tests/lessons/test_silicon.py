@@ -24,15 +24,21 @@ def test_a_soft_part_is_in_the_folder_of_soft_bodies_and_a_real_one_is_not() -> 
         assert part.real == ("soft" not in part.file)
 
 
-@pytest.mark.parametrize("name", ["tma", "cluster", "smem", "named_barrier"])
+@pytest.mark.parametrize("name", ["cluster", "smem", "named_barrier"])
 def test_what_is_the_cards_own_has_no_soft_body(name: str) -> None:
     assert not (kernel_root() / silicon.SOFT_HARDWARE / f"{name}.cuh").exists()
 
 
+def test_a_load_of_a_pair_is_the_cards_own_too() -> None:
+    soft = (kernel_root() / silicon.SOFT_HARDWARE / "tma.cuh").read_text()
+    assert '#include "../hardware/tma.cuh"' in soft
+    assert "cp.async.bulk" not in soft
+
+
 def test_the_counts_are_those_of_the_record() -> None:
-    rows = json.loads((DATA / "silicon_h200.json").read_text())["runs"]
+    family = json.loads((DATA / "card_family.json").read_text())
     found = silicon.kernel_runs()
-    assert found.launches == sum(row["runs"] for row in rows)
+    assert found.launches == len(family["cases"]) * family["runs"] + 24_000
     assert found.delayed == 24_000
     assert set(found.sets) == {1}
     assert found.wrong == 0
