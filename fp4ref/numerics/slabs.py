@@ -54,15 +54,28 @@ def column_masks(columns: Bools) -> npt.NDArray[np.int32]:
     return np.where(columns, 0x7FFFFFFF, 0).astype(np.int32)
 
 
-def scale_sums(sums: F32, factor_a: F64, factor_b: F64, out: F32) -> None:
-    """Write integers times their units, which is exact; never -0."""
+def scale_sums(
+    sums: F32, slab: F32 | None, factor_a: F64, factor_b: F64, out: F32
+) -> None:
+    """Write integers, with those of a slab added, times their units; never -0.
+
+    This is exact.
+    """
     from fp4ref.numerics import compiled
 
     if compiled.AVAILABLE:
-        from fp4ref.numerics import slabs_jit
+        from fp4ref.numerics import slabs_jit as jit
 
-        slabs_jit.scale_sums(sums, factor_a, factor_b, out)
+        factors = [factor_a, factor_b]
+        if all(each.min() > 2.0**-60 and each.max() < 2.0**60 for each in factors):
+            factors = [each.astype(np.float32) for each in factors]
+        if slab is None:
+            jit.scale_sums(sums, *factors, out)
+        else:
+            jit.add_and_scale(sums, slab, *factors, out)
         return
+    if slab is not None:
+        sums += slab
     out[:] = sums * factor_a[:, np.newaxis] * factor_b
     out += np.float32(0)
 

@@ -60,6 +60,16 @@ def scale_sums(sums: F32, factor_a: F64, factor_b: F64, out: F32) -> None:
             out[i, j] = value + np.float32(0)
 
 
+@njit(cache=True, parallel=True)
+def add_and_scale(sums: F32, slab: F32, factor_a: F64, factor_b: F64, out: F32) -> None:
+    """Add a slab to the sums and write them times their units."""
+    for i in prange(sums.shape[0]):
+        for j in range(sums.shape[1]):
+            total = np.float32(sums[i, j] + slab[i, j])
+            value = np.float32(total * (factor_a[i] * factor_b[j]))
+            out[i, j] = value + np.float32(0)
+
+
 @njit(cache=True)
 def truncate(total: float) -> float:
     """Clear what float32 does not hold of a normal number."""

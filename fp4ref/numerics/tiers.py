@@ -51,7 +51,7 @@ from fp4ref.numerics.integer_models import IntegerModel
 from fp4ref.numerics.one_step import FLOAT32_BITS, add_step, is_lossless, norms
 from fp4ref.numerics.tier_report import Tier, TierReport, TileReport
 
-TILE_M: Final = 512
+TILE_M: Final = 2048
 TILE_N: Final = 2048
 
 _SLABS: Final = (1024, 512, 256, 128, 64)
@@ -182,7 +182,7 @@ class _Product:
             self._by_steps(rows, columns, 0, None, report)
             return
         good_rows, good_columns = rows[plan.rows], columns[plan.columns]
-        sums, done = self._float32(a, b, plan)
+        sums, last, done = self._float32(a, b, plan)
         outputs = len(good_rows) * len(good_columns)
         self._count(report, Tier.FLOAT32, outputs * done)
         units = np.exp2(a.base), np.exp2(b.base)
@@ -190,13 +190,13 @@ class _Product:
             length = plan.steps * self.model.step
             report.note(f"sums of at most 2^{FLOAT32_BITS} units in slabs of {length}")
             at = self.d[_span(rows), _span(columns)] if _runs(rows, columns) else sums
-            slabs.scale_sums(sums, *units, at)  # the rests are written over
+            slabs.scale_sums(sums, last, *units, at)  # the rests are written over
             if at is sums:
                 chosen = sums[np.ix_(plan.rows, plan.columns)]
                 self._store(good_rows, good_columns, chosen)
         else:
             report.note(f"sums beyond 2^{FLOAT32_BITS} units after {done} steps")
-            slabs.scale_sums(sums, *units, sums)
+            slabs.scale_sums(sums, last, *units, sums)
             c = sums if outputs == sums.size else sums[np.ix_(plan.rows, plan.columns)]
             self._by_steps(good_rows, good_columns, done, c, report)
         for rest in self._rests(rows, columns, plan):
@@ -251,27 +251,40 @@ class _Product:
         report.note(f"sums beyond 2^{FLOAT32_BITS} units in any slab")
         return None
 
-    @staticmethod
-    def _float32(a: Factors, b: Factors, plan: _Slabs) -> tuple[F32, int]:
-        """Add slabs as long as the bounds hold; returns sums and steps done."""
+    @cached_property
+    def _room(self) -> F32:
+        """Room for the sums and one slab of a tile."""
+        m, n = self.d.shape
+        return np.empty((2, min(m, TILE_M) * min(n, TILE_N)), np.float32)
+
+    def _float32(
+        self, a: Factors, b: Factors, plan: _Slabs
+    ) -> tuple[F32, F32 | None, int]:
+        """Add slabs as long as the bounds hold.
+
+        Returns
+        -------
+        array, array or None
+            Their sum is the sum of the slabs: the last one is not added yet.
+        int
+            Steps done.
+        """
         steps = a.unit.shape[1]
         width = a.values.shape[1] // steps * plan.steps
-        sums = np.empty((len(a.base), len(b.base)), np.float32)
-        slab = np.empty_like(sums)
-        for s in range(len(plan.bounds)):
+        shape = len(a.base), len(b.base)
+        sums, slab = (each[: shape[0] * shape[1]].reshape(shape) for each in self._room)
+        np.matmul(a.values[:, :width], b.values[:, :width].T, out=sums)
+        if len(plan.bounds) == 1:
+            return sums, None, steps
+        largest = slabs.largest(sums, plan.rows, plan.columns)
+        for s in range(1, len(plan.bounds)):
+            if largest + plan.bounds[s] > 2.0**FLOAT32_BITS:
+                return sums, None, s * plan.steps
             k = slice(s * width, (s + 1) * width)
-            if s == 0:
-                np.matmul(a.values[:, k], b.values[:, k].T, out=sums)
-            else:
-                np.matmul(a.values[:, k], b.values[:, k].T, out=slab)
+            np.matmul(a.values[:, k], b.values[:, k].T, out=slab)
+            if s + 1 < len(plan.bounds):
                 largest = slabs.accumulate(sums, slab, plan.rows, plan.columns)
-            if s + 1 == len(plan.bounds):
-                break
-            if s == 0:
-                largest = slabs.largest(sums, plan.rows, plan.columns)
-            if largest + plan.bounds[s + 1] > 2.0**FLOAT32_BITS:
-                return sums, (s + 1) * plan.steps
-        return sums, steps
+        return sums, slab, steps
 
     def _by_steps(
         self, rows: I64, columns: I64, first: int, c: F32 | None, report: TileReport

@@ -56,14 +56,14 @@ def test_each_distribution_takes_the_tier_that_its_bounds_allow():
 
 
 def test_the_report_says_for_each_tile_which_tier_and_why():
-    _, report = tiers.multiply(block_scaled("outliers", 1, 600, 64, 512))
+    _, report = tiers.multiply(block_scaled("outliers", 1, 2100, 64, 512))
     assert [(t.rows, t.columns) for t in report.tiles] == [
-        (range(0, 512), range(0, 64)),
-        (range(512, 600), range(0, 64)),
+        (range(0, 2048), range(0, 64)),
+        (range(2048, 2100), range(0, 64)),
     ]
-    assert sum(t.macs[tier] for t in report.tiles for tier in Tier) == 600 * 64 * 512
+    assert sum(t.macs[tier] for t in report.tiles for tier in Tier) == 2100 * 64 * 512
     text = str(report)
-    assert "D[512:600, 0:64]" in text
+    assert "D[2048:2100, 0:64]" in text
     assert "some rows or columns of finer units" in text
 
 
