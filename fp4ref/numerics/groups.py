@@ -23,16 +23,14 @@ room.
 from __future__ import annotations
 
 from functools import cache
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
 from fp4ref.numerics.decoded_operands import GROUP, K_STEP, scale_table
 from fp4ref.numerics.elements import ScaleFormat
-from fp4ref.numerics.formats import F32, F64, I64, U8
-
-I16 = npt.NDArray[np.int16]
+from fp4ref.numerics.formats import F32, U8
+from fp4ref.numerics.sides import NO_UNIT, ScaleNumbers, Side
 
 MARGIN: Final = 4.25
 """Last kept bits by which the sum in float64 can differ from that of the model."""
@@ -42,32 +40,6 @@ KEPT_BITS: Final = 35
 
 LANES: Final = 192
 """Columns of D in one pass at most, so that one step of B stays in the first cache."""
-
-NO_UNIT: Final = 2.0**500
-"""Unit of what is all zero."""
-
-
-class ScaleNumbers(NamedTuple):
-    """What each code of a scale is.
-
-    Attributes
-    ----------
-    value : (256,)
-        Half of it, as elements are counted in halves; 0 for NaN.
-    power, unit
-        2^exponent, and half the last bit; 0 and `NO_UNIT` for zero and NaN.
-    significand, exponent
-        Of `decoded_operands`.
-    narrow
-        Chains that start at zero have no sum that is subnormal or infinite.
-    """
-
-    value: F64
-    power: F64
-    unit: F64
-    significand: I64
-    exponent: I64
-    narrow: bool
 
 
 @cache
@@ -85,30 +57,6 @@ def scale_numbers(scale_format: ScaleFormat) -> ScaleNumbers:
         exponent,
         scale_format is ScaleFormat.UE4M3,
     )
-
-
-class Side(NamedTuple):
-    """A or B of a product.
-
-    Attributes
-    ----------
-    codes : (rows, K)
-    scales : (rows, K / 16)
-        Codes, one for each group.
-    value : (blocks, K / 16, lanes)
-        `ScaleNumbers.value`. A row of A is a block of one lane.
-    power, unit : (blocks, steps, lanes)
-        The largest power and the least unit of groups that are not all zero.
-    halves : (blocks, K, lanes)
-        Twice each element; of B alone.
-    """
-
-    codes: U8
-    scales: U8
-    value: F64
-    power: F64
-    unit: F64
-    halves: I16
 
 
 def lanes_of(columns: int) -> int:

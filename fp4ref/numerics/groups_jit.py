@@ -10,7 +10,7 @@ from fp4ref.numerics.compiled import njit, prange
 from fp4ref.numerics.decoded_operands import GROUP, K_STEP
 from fp4ref.numerics.dot_jit import GROUPS, Four, gst_fdpa
 from fp4ref.numerics.formats import F32, F64, I64, U8
-from fp4ref.numerics.groups import I16, NO_UNIT, ScaleNumbers, Side
+from fp4ref.numerics.sides import I16, NO_UNIT, ScaleNumbers, Side
 
 HALVES: Final = np.array(
     [0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12], np.int16

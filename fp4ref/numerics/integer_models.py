@@ -28,6 +28,7 @@ from fp4ref.numerics.dot_unscaled import multiply_terms
 from fp4ref.numerics.elements import ElementFormat, ScaleFormat
 from fp4ref.numerics.factors import Codes, Factors
 from fp4ref.numerics.formats import F32, I64, U8
+from fp4ref.numerics.sides import Side
 
 
 class IntegerModel(Protocol):
@@ -79,7 +80,7 @@ class BlockScaledModel:
     sfb: U8
     scale_format: ScaleFormat
     vec_size: int
-    _sides: dict[bool, tuple[object, groups.Side]] = field(
+    _sides: dict[bool, tuple[object, Side]] = field(
         default_factory=dict, repr=False, compare=False
     )
 
@@ -158,7 +159,7 @@ class BlockScaledModel:
         b = self._side(self.b, self.sfb, columns, groups.lanes_of(len(columns)))
         return groups.add_chain(a, b, steps, c, numbers, clean=True)
 
-    def _side(self, codes: U8, scales: U8, at: I64, lanes: int) -> groups.Side:
+    def _side(self, codes: U8, scales: U8, at: I64, lanes: int) -> Side:
         """Return some rows for `groups`; the last ones are kept for the next tile."""
         key = (lanes, at.tobytes())
         if self._sides.get(lanes > 1, (None, None))[0] != key:
