@@ -70,6 +70,12 @@ def automatic(amax: F32, recipe: Recipe) -> tuple[F32, F32]:
     return encode, decode
 
 
+def largest_behind(amax: F32, encode: F32, recipe: Recipe) -> F32:
+    """Return the magnitude that an automatic G stands for: amax, or that of G = 1."""
+    most = np.float32(recipe.range * 6)
+    return np.where((amax > 0) & np.isfinite(amax), amax, most / encode)
+
+
 @dataclass(frozen=True, eq=False)
 class GlobalScales:
     """Encode scales of the rows of a matrix, or of a batch of them.
@@ -161,7 +167,8 @@ def quantize_per(
     drop = chosen.nan == "drop"
     vec_size = BLOCKS["nvfp4"].vec_size
     amax = largest_magnitudes(values, vec_size, drop)
-    encode, decode = automatic(_largest_of(values, per, counts), chosen)
+    largest = _largest_of(values, per, counts)
+    encode, decode = automatic(largest, chosen)
     codes, scales = run_rule(
         chosen,
         Blocks(
@@ -170,6 +177,7 @@ def quantize_per(
             encode=encode,
             decode=decode,
             one_level=False,
+            largest=largest_behind(largest, encode, chosen),
             range=chosen.range,
             dtype=array.dtype.name,
             element=element("nvfp4"),

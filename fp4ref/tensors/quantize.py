@@ -25,7 +25,7 @@ from fp4ref.tensors.block_format import (
     require_format,
 )
 from fp4ref.tensors.block_scaled import BlockScaled
-from fp4ref.tensors.global_scales import automatic
+from fp4ref.tensors.global_scales import automatic, largest_behind
 from fp4ref.tensors.losses import (
     warn_of_losses,
     warn_of_nonfinite,
@@ -141,6 +141,11 @@ def quantize(
         dtype = require_array(x, "x").dtype.name
         blocks = _blocks(values, chosen, format, scales_in, encode, decode, drop, dtype)
         blocks = blocks._replace(round=_rounding(format, random_bits, values.shape))
+        if auto:
+            amax = np.asarray(largest_magnitude(values))
+            blocks = blocks._replace(
+                largest=largest_behind(amax, blocks.encode, chosen)
+            )
         codes, scales = run_rule(chosen, blocks)
         codes = codes.reshape(values.shape)
         warn_of_nonfinite(values, scales, format, scales_in, drop=drop)
@@ -165,6 +170,7 @@ def _blocks(
         encode=np.asarray(1.0 if encode is None else encode, np.float32),
         decode=np.asarray(1.0 if decode is None else decode, np.float32),
         one_level=encode is None,
+        largest=None,
         range=recipe.range,
         dtype=dtype,
         element=element(format),

@@ -54,6 +54,7 @@ def outside(
     decode: float | None,
     ue8m0: bool,
     range: float,
+    largest: float,
     dtype: str,
     drop: bool,
 ) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
@@ -76,6 +77,7 @@ def outside(
         int(ue8m0),
         TYPES[dtype],
         ctypes.c_float(range),
+        ctypes.c_float(largest),
         int(drop),
         pointer(reciprocal_offsets()),
         pointer(codes),

@@ -44,6 +44,7 @@ uint8_t below_zero(float scaled, uint8_t code) { return (code & 7) | (scaled < 0
 
 struct Problem {
     const float *x; int vec; float S, g; bool one_level, ue8m0; int type; float range;
+    float largest;  // what S follows from; 0 where S was given
     float amax; uint8_t *code, *scale;
 };
 
@@ -162,7 +163,8 @@ float four_or_six(Problem &p, float wanted, bool squares) {
     const float scale = from_e4m3(*p.scale);
     const float factor = least(1.0f / (scale * (1.0f / p.S)), kMax);
     const float denominator = 6.0f * p.range;
-    const float largest = p.one_level ? denominator : denominator / p.S;
+    const float behind = p.one_level ? denominator : denominator / p.S;
+    const float largest = p.largest > 0 ? p.largest : behind;
     float error = 0;
     for (int i = 0; i < p.vec; i++) {
         p.code[i] = e2m1(p.x[i] * factor);
@@ -235,12 +237,12 @@ void one(const char *name, Problem &p) {
 
 extern "C" void quantise(
     const char *name, const float *x, int64_t blocks, int vec, float S, float g,
-    int one_level, int ue8m0, int type, float range, int drop, const int8_t *table,
+    int one_level, int ue8m0, int type, float range, float largest, int drop, const int8_t *table,
     uint8_t *codes, uint8_t *scales
 ) {
     reciprocal_table = table;
     for (int64_t b = 0; b < blocks; b++) {
-        Problem p{x + b * vec, vec, S, g, one_level != 0, ue8m0 != 0, type, range, 0.0f,
+        Problem p{x + b * vec, vec, S, g, one_level != 0, ue8m0 != 0, type, range, largest, 0.0f,
                   codes + b * vec, scales + b};
         bool number = false;
         float amax = 0;

@@ -112,6 +112,7 @@ def compare(recipe: Recipe, x: NDArray[Any], options: dict[str, Any]) -> None:
         q = quantize(x, recipe=recipe.name, **options)
     wide = x.astype(np.float32)
     given = options.get("global_scale")
+    largest = float(np.abs(wide).max()) if given == "auto" else 0.0
     encode = decode = None
     if given == "auto":
         encode, decode = automatic_global_scale(wide, recipe)
@@ -125,6 +126,7 @@ def compare(recipe: Recipe, x: NDArray[Any], options: dict[str, Any]) -> None:
         decode=decode,
         ue8m0=q.scale_format is ScaleFormat.UE8M0,
         range=recipe.range,
+        largest=largest if np.isfinite(largest) else 0.0,
         dtype=x.dtype.name,
         drop=recipe.nan == "drop",
     )

@@ -58,7 +58,8 @@ RECIPES = (
         summary=f"{_SCALE}; code = x / (scale / G)",
         source=_SOURCE,
         version="04a58ff4, 02012432 (2026-06)",
-        beside="no; its formula, written again with scalars",
+        beside="compressed-tensors 0.20.1 itself, on the CPU: equal on 8 million "
+        "numbers",
         rule=quantise,
     ),
     Recipe(

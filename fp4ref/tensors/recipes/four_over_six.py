@@ -4,7 +4,8 @@ The steps of E2M1 between 4 and 6 are the widest; a block scaled by 3/2 more doe
 without them. Both candidates are TransformerEngine's, but for ``amax / 6``, which is a
 true division here. The error of a candidate is a sum in float32, in the order of the
 elements, of distances (mae) or their squares (mse) between its decoded values,
-``code * scale * largest / (6 * range)``, and the input. A tie takes 6. With a range of
+``code * scale * largest / (6 * range)``, and the input. A tie takes 6. Where a number
+is given for G, the largest is ``6 * range / G``. With a range of
 256 no scale of a block that maps to 4 is cut at 448. A name has all of this.
 """
 
@@ -36,7 +37,9 @@ def _candidate(b: Blocks, wanted: F32) -> tuple[U8, U8]:
 def _error(b: Blocks, codes: U8, scales: U8, measure: str) -> F32:
     """Sum the error of each block, first element first."""
     denominator = np.float32(6 * b.range)
-    largest = denominator * b.decode if b.one_level else denominator / b.encode
+    largest = b.largest
+    if largest is None:
+        largest = denominator * b.decode if b.one_level else denominator / b.encode
     total = np.zeros(b.amax.shape, np.float32)
     scale = b.scale_format.decode(scales)
     for i in range(b.values.shape[-1]):
@@ -65,7 +68,8 @@ RECIPES = tuple(
         source="TransformerEngine common/cast/nvfp4/quantize_4over6_nvfp4.cuh and "
         "pytorch/custom_recipes/reference_nvfp4.py",
         version="1498424b (2026-09)",
-        beside="no; its reference formula, written again with scalars",
+        beside="its reference itself at d0067d0da, on the CPU: equal on 4 million "
+        "numbers; not the CUDA kernel",
         rule=_rule(measure),
         range=float(largest),
     )

@@ -45,6 +45,7 @@ def _codes(b: Blocks, wanted: F32) -> tuple[U8, U8]:
     return without_sign_of_zero(b.round(scaled), scaled), scales
 
 
+_BESIDE: Final = "Model Optimizer 0.47.0 itself, on the CPU: equal on 8 million numbers"
 _SOURCE: Final = "Model Optimizer modelopt/torch/quantization/qtensor/nvfp4_tensor.py"
 
 RECIPES = (
@@ -53,7 +54,7 @@ RECIPES = (
         summary="scale = max(amax / (6 g), 2^-9), 1 for zeros; code = x / (scale * g)",
         source=_SOURCE,
         version="211c6b34 (2026-09)",
-        beside="no; its formula, written again with scalars",
+        beside=_BESIDE,
         rule=dynamic,
         global_scale="decode",
     ),
@@ -63,7 +64,7 @@ RECIPES = (
         "code = x / (scale * g)",
         source=f"{_SOURCE}, static quantizers",
         version="211c6b34 (2026-09)",
-        beside="no; its formula, written again with scalars",
+        beside=_BESIDE,
         rule=static,
         global_scale="decode",
     ),

@@ -70,7 +70,8 @@ RECIPES = tuple(
         summary=f"{summary}; code = x / scale",
         source="torchao prototype/mx_formats/mx_tensor.py, to_mx",
         version="050515e8 (2026-09)",
-        beside="no; its formula, written again with scalars",
+        beside="torchao itself at 36027d82d, on the CPU: equal on 5 million numbers; "
+        "0.18.0 differs: it divides, by at least 2^-126",
         rule=_rule(mode),
         global_scale="none",
         formats=tuple(name for name in BLOCKS if name.startswith("mx")),

@@ -36,6 +36,9 @@ class Blocks(NamedTuple):
         follows from the largest value, and the other is the rounded inverse of that.
         Numbers, or arrays that broadcast against `amax`. Both are 1 for one level of
         scales, which `one_level` says.
+    largest
+        The magnitude that G follows from, as `amax` broadcasts; None where a number was
+        given for G.
     range
         Largest scale that the global scale aims at: 448 or 256.
     dtype
@@ -51,6 +54,7 @@ class Blocks(NamedTuple):
     encode: F32
     decode: F32
     one_level: bool
+    largest: F32 | None
     range: float
     dtype: str
     element: Element

@@ -31,7 +31,7 @@ RECIPES = (
         summary="scale = clamp(amax / 6 / g, 2^-6, 448); code = x * ((1/g) / scale)",
         source="torchao prototype/mx_formats/nvfp4_tensor.py",
         version="36027d82d (2026-08), wheel 0.18.0",
-        beside="no; its formula, written again with scalars",
+        beside="torchao 0.18.0 itself, on the CPU: equal on 5 million numbers",
         rule=quantise,
         global_scale="decode",
         dtypes=("float32", "bfloat16"),

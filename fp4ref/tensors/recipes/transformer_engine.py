@@ -29,7 +29,8 @@ RECIPES = (
         source="TransformerEngine common/cast/nvfp4/core_nvfp4.cuh and "
         "pytorch/custom_recipes/reference_nvfp4.py",
         version="d0067d0da (2026-08)",
-        beside="no; its reference formula, written again with scalars",
+        beside="its reference itself at d0067d0da, on the CPU: equal on 4 million "
+        "numbers; not the CUDA kernel",
         rule=quantise,
     ),
 )
