@@ -76,7 +76,8 @@ def _asked(p: Plan) -> Iterator[str]:
 
 
 _STORE_MODES = (
-    *("delay_tma_store", "acquires_ahead", "store_releases_c", "waits_for_c"),
+    *("stages_d", "delay_tma_store", "acquires_ahead", "store_releases_c"),
+    "waits_for_c",
 )
 
 

@@ -29,6 +29,7 @@ from fp4ref.gemm.config import GemmConfig
 from fp4ref.gemm.fusion.launch_arguments import require_known
 from fp4ref.gemm.fusion.node import Node
 from fp4ref.gemm.plan import plan
+from fp4ref.gemm.void_d import void_d
 from fp4ref.numerics import (
     add_f32,
     encode_bf16,
@@ -151,6 +152,8 @@ def _of_tree(
 def _converted(z: NDArray[np.float32], config: GemmConfig) -> Expected:
     """Return z in D's format, with the scales of its blocks."""
     match config.epilogue.d_format:
+        case None:
+            return Expected(void_d(), None)
         case "f32":
             return Expected(z, None)
         case "bf16":

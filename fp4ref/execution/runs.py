@@ -26,7 +26,9 @@ from fp4ref.gemm.config import GemmConfig
 from fp4ref.gemm.fusion.arguments import TensorResult
 from fp4ref.gemm.fusion.launch_arguments import arguments_of
 from fp4ref.gemm.plan.json_values import json_values
+from fp4ref.gemm.plan.warps import EPILOGUE_WARPS, WARP_THREADS
 from fp4ref.gemm.problem import GemmOutput, GemmProblem
+from fp4ref.gemm.void_d import is_void
 from fp4ref.hardware.machine import Machine, Races
 from fp4ref.hardware.machine_state import Ordering
 from fp4ref.hardware.order.race import Findings, Race, Verdict
@@ -43,6 +45,7 @@ BACKENDS: dict[BackendName, Backend] = {
     "device": Device(),
 }
 _STORE = "cp.async.bulk.tensor.3d.store"
+_READ = "tcgen05.ld"
 Progress = Callable[[int, int], None]
 """Called as ``progress(tiles done, tiles in all)``."""
 
@@ -55,7 +58,9 @@ class Run:
     ----------
     d
         (M, N) or (L, M, N): a type of NumPy or ml_dtypes, or uint8 E2M1 codes for
-        ``d_format="nvfp4"``. Elements of tiles that did not run are 0.
+        ``d_format="nvfp4"``. Elements of tiles that did not run are 0. With
+        ``d_format=None`` there is none: its text says so, and any use as an array is an
+        `InputError`.
     sfd
         Scale codes of D, batched like `d`; None unless NVFP4. A scale is for 16
         elements that lie side by side: (M, ceil(N / 16)), or (ceil(M / 16), N) with
@@ -223,7 +228,7 @@ def run(
     problem = on(traced.machine)
     if progress:
         total = problem.params.grid.count if chosen is None else len(chosen)
-        traced.machine.on_step.append(_reporter(progress, total, problem.plan.subtiles))
+        traced.machine.on_step.append(_reporter(progress, total, problem))
     meta = _meta(problem, backend)
     found = _launch(BACKENDS[backend], problem, chosen, traced, meta)
     output = problem.output()
@@ -271,6 +276,8 @@ def _results(
 ) -> tuple[NDArray[Any], NDArray[np.uint8] | None, NDArray[np.bool_]]:
     """Return D, SFD and what was written, without a batch dimension if it had none."""
     d, sfd = _typed(output.d, problem.config), None
+    if is_void(d):
+        return d, None, output.written if batched else output.written[0]
     if output.sfd is not None:
         _, rows, columns = problem.stored_shape
         sfd = unswizzle_scales(output.sfd, rows, -(-columns // NVFP4_VEC_SIZE))
@@ -311,14 +318,22 @@ def _check_types(config: object, c: object, bias: object, arguments: object) -> 
 
 
 def _reporter(
-    progress: Progress, total: int, subtiles: int
+    progress: Progress, total: int, problem: GemmProblem
 ) -> Callable[[Machine], None]:
-    """Report each finished tile once: all its subtiles have been stored."""
-    last = -1
+    """Report each finished tile once: all its subtiles have been stored.
+
+    Where TMA stores none, its accumulators have been read, those of all its splits.
+    """
+    plan, splits = problem.plan, problem.config.tiles.splits
+    last, operation, of_tile = -1, _STORE, plan.subtiles * plan.d_boxes
+    if not plan.stages_d:
+        loads = EPILOGUE_WARPS * WARP_THREADS // plan.tmem_load_lanes
+        parts = min(splits, problem.params.k_tiles)
+        operation, of_tile = _READ, plan.subtiles * loads * parts
 
     def report(machine: Machine) -> None:
         nonlocal last
-        done = machine.stats.get(_STORE, 0) // subtiles
+        done = min(machine.stats.get(operation, 0) // of_tile, total)
         if done != last:
             last = done
             progress(done, total)
@@ -327,7 +342,9 @@ def _reporter(
 
 
 def _typed(d: NDArray[Any], config: GemmConfig) -> NDArray[Any]:
-    stored = element(config.epilogue.d_format)
+    if is_void(d):
+        return d
+    stored = element(config.epilogue.d_format or "")
     return d if stored.bits < 8 else d.view(stored.dtype or stored.code_dtype)
 
 

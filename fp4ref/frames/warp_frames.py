@@ -127,6 +127,7 @@ def _stores(p: Problem) -> Values:
         partition.subtile_coords(p.work, i, p.plan)
         for i in range(plan(config).subtiles)
     ]
+    assert p.params.d is not None, "the frames' kernel stores D"
     return map_values(p.params.d) | {
         "subtiles": plan(config).subtiles,
         "corners": [list(corner) for corner in corners],

@@ -152,7 +152,8 @@ class Epilogue:
     d_format
         Output elements; ``"nvfp4"`` adds block scales SFD, each of 16 elements that
         lie side by side: of N, or of M as `store` says. ``"e4m3"`` and ``"e5m2"``
-        saturate: what is too large, infinity too, becomes the largest number.
+        saturate: what is too large, infinity too, becomes the largest number. None
+        stores no D: what the nodes of a tree store is all that is left.
     sfd_format, norm_constant
         Scale type of SFD, and the constant of the CUTLASS recipe.
     c_format
@@ -191,7 +192,7 @@ class Epilogue:
         with ``"16x256b"`` pairs of elements of four rows, as ``stmatrix`` stores them.
     """
 
-    d_format: Format = "f32"
+    d_format: Format | None = "f32"
     sfd_format: ScaleFormat = ScaleFormat.UE4M3
     norm_constant: float = 1.0
     c_format: SourceFormat | None = None

@@ -47,7 +47,7 @@ def epilogue_warp(
             tile = yield from work.next_prefetch()
             yield from finish_work(e, tile)
     accumulator_tail(warp, storage)
-    if e.issues_stores:
+    if e.issues_stores and storage.plan.stages_d:
         yield from cleanup.store_tail(warp)
     release_tail(e)
 

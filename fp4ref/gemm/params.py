@@ -56,6 +56,8 @@ class GemmParams:
         None for operands without scales.
     a, b
         None where `a_address` and `b_address` are used, because TMA takes no such rows.
+    c, d
+        None without C, and without D.
     sfd, bias
         Global addresses of plain pointers; 0 when unused.
     a_address, b_address
@@ -83,7 +85,7 @@ class GemmParams:
     sfa: TensorMap | None
     sfb: TensorMap | None
     c: TensorMap | None
-    d: TensorMap
+    d: TensorMap | None
     sfd: int
     bias: int
     a_address: int
@@ -155,7 +157,7 @@ FIELDS: tuple[Field, ...] = (
     ),
     Field("sfb", Kind.TENSOR_MAP, "SFB: likewise"),
     Field("c", Kind.TENSOR_MAP, "C: (N, M, L); zeros without C"),
-    Field("d", Kind.TENSOR_MAP, "D: (N, M, L)"),
+    Field("d", Kind.TENSOR_MAP, "D: (N, M, L); zeros without D"),
     Field("sfd", Kind.ADDRESS, "global address of the scales of D, or 0"),
     Field("bias", Kind.POINTER, "N numbers, or 0"),
     Field("m", Kind.U32, "rows of A and D"),

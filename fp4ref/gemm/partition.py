@@ -48,13 +48,14 @@ def gemm_params(
         (L, M, N, K) of what the kernel multiplies.
     at
         Global address by tensor name; SFD, bias and the workspace of split-K may be
-        missing, and C, SFA and SFB where the kernel has none.
+        missing, and C, D, SFA and SFB where the kernel has none.
     arguments
         What the formula's nodes are passed, by slot.
     """
     batches, m, n, k = shape
     config = plan.config
     has_c = config.epilogue.c_format is not None
+    has_d = config.epilogue.d_format is not None
     box_a = plan.tile_k, plan.tile_m // plan.a_parts
     box_b = plan.tile_k, plan.b_rows // plan.b_parts
     sfa = sfb = None
@@ -80,7 +81,7 @@ def gemm_params(
         sfa=sfa,
         sfb=sfb,
         c=output_map(at["C"], *stored, batches, plan.c_type, plan) if has_c else None,
-        d=output_map(at["D"], *stored, batches, plan.d_type, plan),
+        d=output_map(at["D"], *stored, batches, plan.d_type, plan) if has_d else None,
         sfd=at.get("SFD", 0),
         bias=at.get("bias", 0),
         a_address=at["A"],

@@ -10,6 +10,7 @@ from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from typing import Protocol
 
+from fp4ref.gemm.config import Epilogue
 from fp4ref.gemm.epilogue.block_scales import BlockScaleFactorRowStore
 from fp4ref.gemm.epilogue.convert import Convert
 from fp4ref.gemm.epilogue.epilogue_state import ElementWise, Fixup, Output
@@ -17,6 +18,7 @@ from fp4ref.gemm.epilogue.fixup import NoFixup, SplitKFixup
 from fp4ref.gemm.epilogue.in_registers import InRegisters
 from fp4ref.gemm.epilogue.in_smem import InSmem
 from fp4ref.gemm.epilogue.stmatrix_writer import StmatrixWriter
+from fp4ref.gemm.epilogue.void_output import VoidOutput
 from fp4ref.gemm.fusion.node import Node
 from fp4ref.gemm.load.cp_async_loader import CpAsyncLoader
 from fp4ref.gemm.load.load_order import LoadOrder, NoLoadOrder
@@ -134,13 +136,6 @@ _MULTIPLIERS: dict[str, tuple[type[OneSm], type[OneSm]]] = {
 def parts(plan: Plan) -> Parts:
     """Choose the pieces of a plan."""
     config, asks_clc = plan.config, plan.ring("clc").used
-    output: Output = Convert(config.epilogue.d_format)
-    if config.epilogue.d_format in BLOCKS:
-        output = BlockScaleFactorRowStore(
-            config.epilogue.sfd_format, config.epilogue.norm_constant
-        )
-    if config.epilogue.tmem_load == "16x256b":
-        output = StmatrixWriter(config.epilogue.d_format)
     pair, clustered = plan.cta_group > 1, plan.cluster_size > 1
     loader: type[Loader] = MulticastLoader if clustered else TmaLoader
     multiplier: type[Multiplier] = _MULTIPLIERS[plan.kind][pair]
@@ -157,10 +152,20 @@ def parts(plan: Plan) -> Parts:
         allocator=_allocator(pair, plan.overlapped),
         multiplier=multiplier,
         fusion=plan.fusion,
-        output=output,
+        output=_output(config.epilogue),
         fixup=SplitKFixup if config.tiles.splits > 1 else NoFixup,
         element_wise=InSmem if plan.in_smem else InRegisters,
     )
+
+
+def _output(asked: Epilogue) -> Output:
+    if asked.d_format is None:
+        return VoidOutput()
+    if asked.d_format in BLOCKS:
+        return BlockScaleFactorRowStore(asked.sfd_format, asked.norm_constant)
+    if asked.tmem_load == "16x256b":
+        return StmatrixWriter(asked.d_format)
+    return Convert(asked.d_format)
 
 
 def _allocator(

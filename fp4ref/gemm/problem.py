@@ -28,6 +28,7 @@ from fp4ref.gemm.partition import gemm_params, pitch_elements
 from fp4ref.gemm.plan import plan
 from fp4ref.gemm.plan.rules import MOST_UNITS
 from fp4ref.gemm.tile_grid import TileGrid
+from fp4ref.gemm.void_d import void_d
 from fp4ref.gemm.workspace import (
     check_workspace,
     checked_workspace,
@@ -58,7 +59,7 @@ class GemmOutput:
     ----------
     d
         (L, M, N), however it lies in memory: float32, float16, or unsigned codes of
-        types that NumPy has not.
+        types that NumPy has not; a `VoidD` if the kernel stores none.
     sfd
         (L, padded bytes) in the 128x4 layout over the rows of D in memory; None unless
         D is NVFP4.
@@ -119,10 +120,11 @@ class GemmProblem:
         self.shape = (batches, m, n)
         _check_units(batches, config)
         _, rows, columns = self.stored_shape
-        d_pitch = pitch_elements(columns, self.plan.d_type)
-        self._d_nbytes = batches * rows * d_pitch * self.plan.d_type.bits // 8
+        d_pitch, self._d_nbytes = pitch_elements(columns, self.plan.d_type), 0
+        if config.epilogue.d_format is not None:
+            self._d_nbytes = batches * rows * d_pitch * self.plan.d_type.bits // 8
         self._sfd_nbytes = 0
-        if block := BLOCKS.get(config.epilogue.d_format):
+        if block := BLOCKS.get(config.epilogue.d_format or ""):
             per_row = -(-columns // block.vec_size)
             self._sfd_nbytes = batches * sf_nbytes(rows, per_row)
         if config.operands.swap_ab:
@@ -172,7 +174,8 @@ class GemmProblem:
             at["C"] = gmem.upload("C", padded_c(c, self.shape, self.plan))
         elif c is not None:
             raise InputError("c is given, but config.epilogue.c_format is None; set it")
-        at["D"] = gmem.allocate("D", self._d_nbytes)
+        if self._d_nbytes:
+            at["D"] = gmem.allocate("D", self._d_nbytes)
         if self._sfd_nbytes:
             at["SFD"] = gmem.allocate("SFD", self._sfd_nbytes)
         checked = checked_bias(bias, self.shape[2], config)
@@ -265,16 +268,32 @@ class GemmProblem:
         return x - x % cluster_m, y - y % cluster_n, z
 
     def output(self) -> GemmOutput:
-        """Copy D and SFD back."""
+        """Copy D and SFD back, and what the nodes left."""
+        gmem = self.machine.gmem
+        d, written = self._stored_d()
+        sfd = None
+        if sfd_address := self.params.sfd:
+            sfd = gmem.contents(sfd_address, self._sfd_nbytes)
+            sfd_start = sfd_address - gmem.base
+            known = gmem.written[sfd_start : sfd_start + self._sfd_nbytes]
+            sfd = np.where(known, sfd, 0).astype(np.uint8).reshape(self.shape[0], -1)
+        slots = self.params.arguments
+        left = results(self.plan.fusion, gmem, slots, self.stored_shape)
+        return GemmOutput(d, sfd, written, left)
+
+    def _stored_d(self) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+        """Return D, 0 where nothing was stored, and where something was: (L, M, N)."""
         gmem, config = self.machine.gmem, self.config
         batches, rows, columns = self.stored_shape
-        d_address, sfd_address = self.params.d.address, self.params.sfd
-        start = d_address - gmem.base
-        raw = gmem.contents(d_address, self._d_nbytes)
+        if self.params.d is None:
+            return void_d(), np.zeros(self.shape, np.bool_)
+        address = self.params.d.address
+        start = address - gmem.base
+        raw = gmem.contents(address, self._d_nbytes)
         written = gmem.written[start : start + self._d_nbytes]
         shape = (batches, rows, -1)
         d: NDArray[Any]
-        stored = element(config.epilogue.d_format)
+        stored = element(config.epilogue.d_format or "")
         if stored.bits == 4:
             d = unpack_e2m1(raw).reshape(shape)
             mask = np.repeat(written, 2).reshape(shape)
@@ -284,16 +303,7 @@ class GemmProblem:
         d, mask = d[..., :columns], mask[..., :columns]
         if config.epilogue.store == "transposed":
             d, mask = d.swapaxes(1, 2), mask.swapaxes(1, 2)
-        sfd = None
-        if sfd_address:
-            sfd = gmem.contents(sfd_address, self._sfd_nbytes)
-            sfd_start = sfd_address - gmem.base
-            known = gmem.written[sfd_start : sfd_start + self._sfd_nbytes]
-            sfd = np.where(known, sfd, 0).astype(np.uint8).reshape(batches, -1)
-        zero = d.dtype.type(0)
-        slots = self.params.arguments
-        left = results(self.plan.fusion, gmem, slots, self.stored_shape)
-        return GemmOutput(np.where(mask, d, zero), sfd, mask, left)
+        return np.where(mask, d, d.dtype.type(0)), mask
 
 
 def _check_units(batches: int, config: GemmConfig) -> None:

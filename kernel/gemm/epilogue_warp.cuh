@@ -32,6 +32,6 @@ __device__ __forceinline__ void epilogue_warp(const SharedStorage& storage) {
     WorkIterator work(storage);
     while (work.has_work()) finish_work(e, work.next_prefetch());
     accumulator_tail(storage);
-    if (e.issues_stores) store_tail();
+    if (STAGES_D && e.issues_stores) store_tail();
     release_tail(e);
 }

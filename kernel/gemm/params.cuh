@@ -14,7 +14,7 @@ struct ParameterBlock {
     TensorMap sfa;  // SFA: atoms along K, then blocks of 128 rows; zeros without
     TensorMap sfb;  // SFB: likewise
     TensorMap c;  // C: (N, M, L); zeros without C
-    TensorMap d;  // D: (N, M, L)
+    TensorMap d;  // D: (N, M, L); zeros without D
     u64 sfd;  // global address of the scales of D, or 0
     const float* bias;  // N numbers, or 0
     u32 m;  // rows of A and D

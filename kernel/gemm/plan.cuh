@@ -23,6 +23,7 @@ constexpr u32 C_STAGES = 2;
 constexpr u32 D_STAGES = 2;
 constexpr u32 CLC_STAGES = 2;
 constexpr u32 STORE_STAGES = 2;
+constexpr bool STAGES_D = true;
 constexpr bool DELAY_TMA_STORE = false;
 constexpr bool ACQUIRES_AHEAD = false;
 constexpr bool STORE_RELEASES_C = false;

@@ -15,6 +15,7 @@ from fp4ref import GemmConfig, frames, plan
 from fp4ref.cuda_kernel.choices import pieces
 from fp4ref.cuda_kernel.twins import exceptions
 from fp4ref.cuda_kernel.twins import twin as kernel_twin
+from fp4ref.gemm.fusion.expression import acc, aux, build
 from fp4ref.gemm.fusion.registry import activations
 
 ROOT = Path(__file__).parents[2]
@@ -167,6 +168,7 @@ def test_each_file_is_in_the_kernel() -> None:
         GemmConfig.nvfp4(store="transposed", element_wise="smem", bias=True),
         GemmConfig.nvfp4(tmem_load="16x256b", d_format="bf16"),
         GemmConfig.nvfp4(loader="cp_async"),
+        GemmConfig(epilogue=build(acc | aux("y"), d=None)),
         *(case.config() for case in TREES),
     ]
     taken = {file for config in configs for file in pieces(config)}

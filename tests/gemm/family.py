@@ -18,6 +18,17 @@ from narrow_operands import narrow
 
 from fp4ref import GemmConfig, plan
 from fp4ref.gemm.config import TILE_K
+from fp4ref.gemm.fusion.expression import (
+    acc,
+    alpha,
+    aux,
+    beta,
+    build,
+    c,
+    col_amax,
+    row_sum,
+)
+from fp4ref.gemm.fusion.node import Node
 from fp4ref.gemm.plan.rules import broken
 from fp4ref.numerics.kinds import kind_of
 
@@ -38,7 +49,7 @@ FIELDS: dict[str, tuple[Any, ...]] = {
     "raster_swizzle": (1, 2),
     "splits": (1, 2, 3),
     "accumulator_stages": (1, 2),
-    "d_format": ("f32", "bf16", "f16", "nvfp4"),
+    "d_format": ("f32", "bf16", "f16", "nvfp4", None),
     "c_format": (None, "f32", "bf16"),
     "activation": (None, "relu", "gelu"),
     "bias": (False, True),
@@ -74,7 +85,19 @@ def config_of(choice: Choice) -> dict[str, Any]:
     row |= {"cta_group": group, "tile_m": choice["rows"] * group}
     shared = choice["d_stages"] + 1 if choice["reuse_smem_c"] else 1
     row |= {"cluster_m": group * choice["clusters_m"], "c_stages": shared}
-    return row | {"beta": 0.5 if choice["c_format"] else 0.0}
+    row["beta"] = 0.5 if choice["c_format"] else 0.0
+    if choice["d_format"] is None:
+        row |= {"beta": 0.0, "fusion": void_tree(choice["c_format"])}
+    return row
+
+
+def void_tree(source: str | None) -> Node:
+    """A formula whose value is stored beside D, with its sums."""
+    value = alpha * acc if source is None else alpha * acc + beta * c
+    left = value | aux("y", "bf16") | row_sum("rows") | col_amax("columns")
+    node = build(left, c=source).fusion
+    assert isinstance(node, Node)
+    return node
 
 
 def is_legal(choice: Choice) -> bool:

@@ -50,6 +50,9 @@ NEAREST: list[tuple[dict[str, Any], str]] = [
     ({"clc_stages": 4000}, "Use clc_stages=316"),
     ({"store": "transposed", "d_format": "nvfp4"}, "Use element_wise=smem"),
     ({"swap_ab": True}, "Use element_wise=smem"),
+    ({"d_format": None}, "Use d_format='f32'"),
+    ({"d_format": None, "delay_tma_store": True}, "Use delay_tma_store=False"),
+    ({"d_format": None, "reuse_smem_c": True}, "Use reuse_smem_c=False"),
     ({"tmem_load": "16x256b"}, "Use d_format=bf16"),
     ({"loader": "cp_async", "operand_format": "mxfp8_e4m3"}, "Use loader=tma"),
 ]

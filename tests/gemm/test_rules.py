@@ -10,7 +10,7 @@ import pytest
 from fp4ref import GemmConfig, ScaleFormat, plan
 from fp4ref.errors import ConfigError
 from fp4ref.gemm.config import FIELDS
-from fp4ref.gemm.fusion.expression import acc, alpha, build, c
+from fp4ref.gemm.fusion.expression import acc, alpha, aux, build, c
 from fp4ref.gemm.fusion.registry import activations
 from fp4ref.gemm.plan import Plan
 from fp4ref.gemm.plan.rules import RULES, Rule, broken
@@ -28,6 +28,7 @@ LEGAL = [
     GemmConfig.nvfp4(swap_ab=True, element_wise="smem", tile_n=64, splits=2),
     GemmConfig.nvfp4(tmem_load="16x256b", d_format="bf16", loader="cp_async"),
     GemmConfig.nvfp4(fusion=TREE, c_format="bf16"),
+    GemmConfig.nvfp4(fusion=build(acc | aux("y")).fusion, d_format=None),
     GemmConfig.nvfp4(**PAIR | {"tile_m": 128}, operand_format="f16"),
     GemmConfig.nvfp4(tile_n=256, accumulator_stages=2),
 ]
@@ -102,7 +103,7 @@ VALUES: dict[str, tuple[Any, ...]] = {
     "raster": ("m", "n", "k"),
     "raster_swizzle": (1, 2, 4, 8, 3),
     "clc_stages": (0, 1, 8),
-    "d_format": ("f32", "bf16", "f16", "e4m3", "e5m2", "nvfp4", "e3m2"),
+    "d_format": ("f32", "bf16", "f16", "e4m3", "e5m2", "nvfp4", None, "e3m2"),
     "sfd_format": (*ScaleFormat, "ue8m0"),
     "norm_constant": (1.0, -1.0),
     "c_format": (None, "f32", "bf16", "f16", "e4m3", "e5m2", "f64"),

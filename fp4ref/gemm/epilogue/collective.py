@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fp4ref.gemm.accumulator_stage import consumed_accumulator
+from fp4ref.gemm.epilogue.direct_writer import leave_subtile
 from fp4ref.gemm.epilogue.epilogue_state import Epilogue
 from fp4ref.gemm.epilogue.fragment import load_fragment
 from fp4ref.gemm.epilogue.store_pipeline import load_wait_state, synchronize
@@ -46,7 +47,8 @@ def finish_tile(e: Epilogue, work: WorkTile) -> Generator[Blocked, None, None]:
         if before and plan.delay_tma_store:
             yield from send_subtile(e, before)
         yield from call(e.fusion, "reduce", e, at, visit)
-        yield from store_subtile(e, at, visit, z)
+        write = store_subtile if plan.stages_d else leave_subtile
+        yield from write(e, at, visit, z)
         yield from call(e.fusion, "end_loop", e, at)
         before = at
     if before and plan.delay_tma_store:

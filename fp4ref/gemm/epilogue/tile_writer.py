@@ -47,6 +47,7 @@ def _put(
 def send_subtile(e: Epilogue, at: Region) -> Generator[Blocked, None, None]:
     """Store a stage of D: one warp sends all of it."""
     warp, plan = e.warp, e.storage.plan
+    assert e.params.d is not None, "a kernel without D has no stage of it"
     buffer = store_buffer(e)
     yield from synchronize(e)
     if e.issues_stores and e.is_inside(at.work):

@@ -238,14 +238,14 @@ total, row_sum, col_sum = map(_reduction, (ScalarSum, RowSum, ColSum))
 
 
 def build(
-    tree: ValueLike, *, d: Format = "f32", c: str | None = None, **more: Any
+    tree: ValueLike, *, d: Format | None = "f32", c: str | None = None, **more: Any
 ) -> Epilogue:
     """Return the epilogue that computes `tree`.
 
     Parameters
     ----------
     d
-        Format of D.
+        Format of D; None stores no D, but what the tree's nodes store.
     c
         Format of C, if the tree has it; None takes that of D, or float32 for a D with
         block scales: CUTLASS's ``ElementSource_ = ElementOutput_``.

@@ -82,10 +82,15 @@ class EpilogueValues:
         """TMA element type of C."""
         return _data_type(self.config.epilogue.c_format or "f32")
 
-    @deduced("asked: {c.d_format}", _BUILDER)
+    @deduced("asked: {c.d_format}; a kernel without D has the type of none", _BUILDER)
     def d_type(self) -> DataType:
         """TMA element type of D."""
-        return _data_type(self.config.epilogue.d_format)
+        return _data_type(self.config.epilogue.d_format or "f32")
+
+    @deduced("d_format is {c.d_format}: None for no D", _STORE)
+    def stages_d(self) -> bool:
+        """Whether D goes through stages in shared memory, and by TMA."""
+        return self.config.epilogue.d_format is not None
 
     @deduced(
         "store is {c.store}, swap_ab is {c.swap_ab}: true if just one of them asks for "
@@ -234,6 +239,8 @@ class EpilogueValues:
     @deduced("{p.lanes} x {c.subtile_n} elements of {c.d_format}", _BUILDER)
     def d_subtile_nbytes(self) -> int:
         """One subtile of D."""
+        if not self.stages_d:
+            return 0
         return self.lanes * self.subtile_n * self.d_type.bits // 8
 
     @deduced("asked: {value}; D is written to the stage that C came in", _STORE)

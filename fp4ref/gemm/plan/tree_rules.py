@@ -6,6 +6,7 @@ from collections import Counter
 from keyword import iskeyword
 
 from fp4ref.arguments import shown
+from fp4ref.gemm.fusion.callbacks import implements
 from fp4ref.gemm.fusion.majorness import is_m_major
 from fp4ref.gemm.fusion.node import Node, slot
 from fp4ref.gemm.fusion.split_tree import SplitTree
@@ -115,6 +116,36 @@ def _stored_once(p: Plan) -> str | None:
     return None
 
 
+_VOID = "CUTLASS sm90_epilogue_tma_warpspecialized.hpp: 'SmemElementD is void'"
+
+
+@rule("a kernel stores something", _VOID, _IS_TREE, "fusion", "d_format")
+def _stores(p: Plan) -> str | None:
+    tree = _tree(p)
+    stores = tree is not None and any(node.stores for node in tree.walk())
+    if p.config.asked("d_format") is not None or stores:
+        return None
+    what = "without a tree" if tree is None else "with a tree that stores nothing"
+    return (
+        f"d_format=None {what}: nothing would be left. Use d_format='f32', or a tree "
+        'with a node that stores or reduces, as | aux("y")'
+    )
+
+
+@rule("what nodes send goes with D", _VISITOR, _IS_TREE, "fusion", "d_format")
+def _sent(p: Plan) -> str | None:
+    tree = _tree(p)
+    if tree is None or p.config.asked("d_format") is not None:
+        return None
+    for node in tree.walk():
+        if implements(node, "tma_store"):
+            return (
+                f"d_format=None with {type(node).__name__}: its tma_store is committed "
+                "with the store of D, and there is none. Use d_format='f32'"
+            )
+    return None
+
+
 @rule("a tree has one branch", THIS_KERNEL, _IS_TREE, "fusion")
 def _one_branch(p: Plan) -> str | None:
     tree = _tree(p)
@@ -131,6 +162,11 @@ def _one_branch(p: Plan) -> str | None:
 
 @rule("a thread has a row of D", THIS_KERNEL, _IS_TREE, "fusion", "tmem_load")
 def _rows(p: Plan) -> str | None:
+    """With pairs of four rows, loads, masks and sums would each need a second form.
+
+    A node loads or stores 16 bytes of one row, and a sum or a maximum of a column goes
+    over the 32 threads of a warp: both are said of the rows that a thread has.
+    """
     asked = p.config.epilogue.tmem_load
     if _tree(p) is None or asked == "32x32b":
         return None

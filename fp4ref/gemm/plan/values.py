@@ -27,6 +27,9 @@ STAGE_BARRIER_NBYTES = 128
 them up. 4.2.0 and 4.2.1 take their 16 bytes: 36,880 for a stage of 128 x 128 x 256, not
 36,992."""
 
+VOID = "void"
+"""How a trace calls the format of a D that is not there: CUTLASS's word."""
+
 _BUILDER = "CUTLASS sm100_blockscaled_umma_builder.inl"
 _CARVEOUT = "CUTLASS sm100_pipeline_carveout.inl"
 _KERNEL = "CUTLASS sm100_gemm_tma_warpspecialized.hpp"
@@ -62,7 +65,7 @@ class Plan(AccumulatorValues):
         config = self.config
         return {name: json_values(getattr(self, name)) for name in self.why} | {
             "c_format": config.epilogue.c_format,
-            "d_format": config.epilogue.d_format,
+            "d_format": config.epilogue.d_format or VOID,
             "sfd_format": config.epilogue.sfd_format.name,
             "tile_scheduler": config.tiles.scheduler,
         }
@@ -233,7 +236,7 @@ class Plan(AccumulatorValues):
         stages, loads_c = self.config.epilogue.c_stages, self.loads_c
         if not self.reuse_smem_c:
             return (
-                Buffer("d_subtile", "D", self.store_stages, of_d, 1024),
+                Buffer("d_subtile", "D", self.store_stages, of_d, 1024, self.stages_d),
                 Buffer("c_subtile", "C", stages, of_c, 1024, loads_c),
             )
         label = "C and D" if loads_c else "D"

@@ -113,16 +113,31 @@ def _copied_formats(p: Plan) -> str | None:
 
 
 _COLLECTIVE = "CUTLASS sm100_epilogue_tma_warpspecialized.hpp"
+_DELAY = "a delayed store is one of D"
+
+
+@rule(_DELAY, _COLLECTIVE, "delay_tma_store", "d_format")
+def _delay(p: Plan) -> str | None:
+    if not p.delay_tma_store or p.stages_d:
+        return None
+    return (
+        "delay_tma_store=True with d_format=None: no D is stored. Use "
+        "delay_tma_store=False"
+    )
+
+
 _REUSE = "D lies in C's memory only if there is C"
 _STAGES = ("c_stages", "d_stages")
 
 
-@rule(_REUSE, _COLLECTIVE, "reuse_smem_c", "c_format", *_STAGES)
+@rule(_REUSE, _COLLECTIVE, "reuse_smem_c", "c_format", "d_format", *_STAGES)
 def _reuse(p: Plan) -> str | None:
     asked = p.config.epilogue
     if not asked.reuse_smem_c:
         return None
     said = "reuse_smem_c=True: CUTLASS's 'Smem reuse requirements not met'; "
+    if not p.stages_d:
+        return f"{said}there is no D. Use reuse_smem_c=False"
     if asked.c_format is None:
         return f"{said}there is no C. Use reuse_smem_c=False, or c_format='f32'"
     if asked.d_stages <= asked.c_stages:

@@ -7,6 +7,7 @@
 #include "../../hardware/tcgen05.cuh"
 #include "../../hardware/tmem.cuh"
 #include "../accumulator_stage.cuh"
+#include "direct_writer.cuh"
 #include "fragment.cuh"
 #include "subtile_order.cuh"
 #include "tile_writer.cuh"
@@ -74,7 +75,10 @@ __device__ __forceinline__ void finish_tile(Epilogue& e, WorkTile work) {
         fuse(e, fusion, work, subtile, z);
         if (DELAY_TMA_STORE && i > 0) send_subtile(e, fusion, work, subtile_order(number, i - 1));
         walk(fusion, [&](auto& node) { node.reduce(e, work, subtile); });
-        store_subtile(e, fusion, work, subtile, z);
+        if constexpr (STAGES_D)
+            store_subtile(e, fusion, work, subtile, z);
+        else
+            leave_subtile(e, fusion, work, subtile, z);
         walk(fusion, [&](auto& node) { node.end_loop(e, work, subtile); });
     }
     if constexpr (DELAY_TMA_STORE)
