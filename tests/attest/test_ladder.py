@@ -68,8 +68,8 @@ def test_a_broken_rung_and_a_whole_one(tmp_path: Path) -> None:
 
 @needs_nvrtc
 def test_a_rung_that_never_ends_is_ended() -> None:
-    outcome = ladder.attempt("seeded-hang", "ptx", 4)
-    assert (outcome.state, outcome.detail) == ("hung", "ended after 4 s")
+    outcome = ladder.attempt("seeded-hang", "ptx", 3)
+    assert (outcome.state, outcome.detail) == ("hung", "ended after 3 s")
 
 
 @needs_nvrtc
