@@ -47,6 +47,7 @@ def files() -> dict[str, str]:
         "_generated/evidence.md": tables.evidence(),
         "_generated/folders.md": tables.folders(),
         "_generated/fidelity.md": tables.fidelity(),
+        "_generated/attest.md": tables.attest(),
         "_generated/family.md": tables.family(),
         "_generated/choice.md": tables.choice(),
         "_generated/frames.md": frame_page.page(),

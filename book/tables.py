@@ -7,6 +7,7 @@ from pathlib import Path
 
 from wording import plain, row, stacked_table
 
+from fp4ref.evidence.attested import facts
 from fp4ref.evidence.fidelity import (
     RULES,
     Rule,
@@ -43,6 +44,17 @@ def fidelity() -> str:
     return "\n\n".join(blocks) + "\n"
 
 
+def attest() -> str:
+    """Return the rungs of ``fp4ref attest``, with the rows that each shows."""
+    rows = [("rung", "what it proves", "rows; on Hopper")]
+    for each in facts().values():
+        shown = dict.fromkeys(row for part in each.parts.values() for row in part)
+        words = ", ".join(f"`{row}`" for row in shown) or "none"
+        hopper = f"{each.on_hopper}: {each.why}" if each.why else each.on_hopper
+        rows.append((f"`{each.name}`", plain(each.proves), f"{words}; {plain(hopper)}"))
+    return stacked_table(rows) + "\n"
+
+
 def family() -> str:
     """Return the ladder: each named configuration, with the lesson that explains it."""
     rows = [("step", "idea", "what it asks")]
@@ -70,7 +82,7 @@ def _readme_section(heading: str) -> str:
     found = re.search(rf"^## {heading}\n\n(.+?)(?=^## |\Z)", text, re.M | re.S)
     if found is None:
         raise ValueError(f"README.md has no section {heading!r}")
-    return re.sub(r"\]\(docs/(\w+\.md)\)", r"](\1)", found[1])
+    return re.sub(r"\]\((?:docs|book)/(\w+\.md)\)", r"](\1)", found[1])
 
 
 def _shares() -> str:
