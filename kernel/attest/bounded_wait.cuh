@@ -3,6 +3,8 @@
 // A rung that waits for ever would be killed from outside, and nobody would learn at which
 // barrier. Words of the dump: how many waits gave up; then of each the line, the CTA, the thread,
 // the barrier's address, the awaited parity, 0, and the first DUMP_BARRIERS barriers of the CTA.
+// A card keeps the word of a live barrier outside shared memory: the first wait that gives up ends
+// its barrier, so that its counts are there to read. Those of the other barriers may be older.
 #pragma once
 #include "../hardware/mbarrier.cuh"
 #include "../hardware/smem.cuh"
@@ -20,6 +22,7 @@ __device__ __forceinline__ void dump_wait(u32 mbar, u32 parity, u32 line) {
     const u32 number = atomicAdd(&attest_dump[0], 1u);
     if (number >= DUMP_WAITS) return;
     u32* words = attest_dump + 1 + number * DUMP_WORDS;
+    if (number == 0) asm volatile("mbarrier.inval.shared::cta.b64 [%0];" ::"r"(mbar) : "memory");
     const u32 head[6] = {line, blockIdx.x, threadIdx.x, mbar, parity, 0};
     for (u32 i = 0; i < 6; ++i) words[i] = head[i];
 #pragma unroll 1

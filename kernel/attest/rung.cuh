@@ -1,4 +1,4 @@
-// rung: what the rungs with a tensor core share. Four warps; a soft tensor core is two more.
+// rung: what the rungs with a tensor core share. Four warps; a soft tensor core has more.
 #pragma once
 #include "../hardware/mma_mxf8f6f4.cuh"
 #include "../hardware/mma_unscaled.cuh"
@@ -17,8 +17,8 @@ __device__ __forceinline__ u32 tmem_pointer() { return smem_base() + 512; }
 
 __device__ __forceinline__ void meet() { named_barrier_sync(1, THREADS); }
 
-// The four warps meet with TMEM allocated and a barrier that awaits one arrival. True in the
-// unit's warps, which have then done all that they were asked for.
+// The four warps meet with TMEM allocated and a barrier that awaits one arrival. True in a warp
+// of the unit, which has then done all that it was asked for.
 __device__ __forceinline__ bool begins_as_unit() {
     if (warp_index() >= THREADS / 32) {
         tensor_core<false, 1>();
