@@ -66,7 +66,7 @@ def outside(
         return ctypes.c_void_p(array.ctypes.data)
 
     blocks = np.ascontiguousarray(blocks)
-    library().quantise(
+    known = library().quantise(
         name.encode(),
         pointer(blocks),
         ctypes.c_int64(count),
@@ -83,4 +83,5 @@ def outside(
         pointer(codes),
         pointer(scales),
     )
+    assert known, f"recipes.cpp has no form of {name!r}"
     return codes, scales

@@ -215,7 +215,7 @@ void mx(Problem &p, const char *mode) {
     for (int i = 0; i < p.vec; i++) p.code[i] = e2m1(float(ldexp(double(p.x[i]), 127 - code)));
 }
 
-void one(const char *name, Problem &p) {
+bool one(const char *name, Problem &p) {
     const auto is = [&](const char *other) { return !strcmp(name, other); };
     if (is("cutlass")) cutlass(p);
     else if (is("transformer_engine")) transformer_engine(p);
@@ -231,11 +231,13 @@ void one(const char *name, Problem &p) {
     else if (!strncmp(name, "four_over_six_mae", 17)) four_over_six(p, false);
     else if (!strncmp(name, "four_over_six_mse", 17)) four_over_six(p, true);
     else if (!strncmp(name, "mx_", 3)) mx(p, name + 3);
+    else return false;
+    return true;
 }
 
 }  // namespace
 
-extern "C" void quantise(
+extern "C" int quantise(
     const char *name, const float *x, int64_t blocks, int vec, float S, float g,
     int one_level, int ue8m0, int type, float range, float largest, int drop, const int8_t *table,
     uint8_t *codes, uint8_t *scales
@@ -253,6 +255,7 @@ extern "C" void quantise(
             if (m > amax) amax = m;
         }
         p.amax = number ? amax : NAN;
-        one(name, p);
+        if (!one(name, p)) return 0;
     }
+    return 1;
 }
