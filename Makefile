@@ -117,6 +117,7 @@ record: .venv/dev
 	$(BIN)/python conformance/record/make.py
 
 bench: .venv/core
+	@$(BIN)/fp4ref bench
 	$(BIN)/python benchmarks/bench_matmul.py
 	$(BIN)/python benchmarks/bench_emulator.py
 	$(BIN)/python benchmarks/bench_player.py

@@ -11,6 +11,7 @@ from collections.abc import Callable
 import typer
 
 from fp4ref.commands.attest import attest_command
+from fp4ref.commands.bench import bench_command
 from fp4ref.commands.certify import certify_command
 from fp4ref.commands.compare import compare_command
 from fp4ref.commands.cutlass import cutlass_command
@@ -50,6 +51,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "frames": frames_command,
     "recipes": recipes_command,
     "error": error_command,
+    "bench": bench_command,
     "fidelity": fidelity_command,
     "attest": attest_command,
     "faults": faults_command,

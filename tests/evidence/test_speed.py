@@ -1,0 +1,85 @@
+"""speed: one run, ratios to NumPy in it, and a reason for what did not run."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from fp4ref.commands import app
+from fp4ref.errors import InputError
+from fp4ref.evidence import speed
+from fp4ref.evidence.speed import PROGRAMS, Pair, Program, measure
+
+
+def fails(pair: Pair) -> None:
+    raise ValueError("no such kernel\nand more")
+
+
+@pytest.fixture
+def few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """NumPy, `matmul`, one that is not installed and one that fails."""
+    named = {program.name: program for program in PROGRAMS}
+    absent = replace(named["torchao"], package="no_such_package")
+    failing = Program("failing", 4096, fails, "json")
+    small = replace(named["fp4ref.matmul"], most=64)
+    chosen = (named["NumPy float32"], small, absent, failing)
+    monkeypatch.setattr(speed, "PROGRAMS", chosen)
+
+
+@pytest.mark.usefixtures("few")
+def test_each_has_its_figures_or_its_reason() -> None:
+    found = {(each.program, each.size): each for each in measure((128, 64))}
+    assert set(found) == {
+        ("NumPy float32", 64),
+        ("fp4ref.matmul", 64),
+        ("torchao", 64),
+        ("failing", 64),
+        ("NumPy float32", 128),
+    }
+    first, second = found["NumPy float32", 64], found["NumPy float32", 128]
+    assert (first.ratio, second.ratio, first.growth) == (1, 1, None)
+    assert second.growth == second.seconds / first.seconds
+    ours = found["fp4ref.matmul", 64]
+    assert ours.ratio == ours.seconds / first.seconds
+    said = found["torchao", 64].why_not
+    assert said == "not installed: pip install torch torchao"
+    assert found["failing", 64].why_not == "failed: no such kernel"
+
+
+def test_every_outside_program_says_how_to_get_it() -> None:
+    for program in PROGRAMS:
+        assert bool(program.package) == bool(program.remedy)
+
+
+@pytest.mark.parametrize("size", [0, 100, 1 << 20])
+def test_other_sizes_are_refused(size: int) -> None:
+    with pytest.raises(InputError, match="size"):
+        list(measure((size,)))
+
+
+@pytest.mark.usefixtures("few")
+def test_the_command_prints_a_table_or_json() -> None:
+    runner = CliRunner()
+    said = runner.invoke(app, ["bench", "--size", "64"], env={"COLUMNS": "120"})
+    assert said.exit_code == 0, said.output
+    assert "torchao: not installed: pip install torch torchao" in said.output
+    found = json.loads(runner.invoke(app, ["bench", "--size", "64", "--json"]).output)
+    assert [each["program"] for each in found][:2] == ["NumPy float32", "fp4ref.matmul"]
+    assert runner.invoke(app, ["bench", "--size", "100"]).exit_code == 2
+
+
+@pytest.mark.outside
+def test_mma_sim_multiplies_to_our_bits() -> None:
+    pytest.importorskip("mmasim", reason="pip install mmasim")
+    pair = speed._pair(128)
+    ours = speed.matmul(replace_scale(pair.a), replace_scale(pair.b))
+    assert np.array_equal(speed._mmasim(pair).view(np.uint32), ours.view(np.uint32))
+
+
+def replace_scale(q: speed.BlockScaled) -> speed.BlockScaled:
+    """Without the global scale, which the MMA does not see."""
+    return speed.BlockScaled(q.codes, q.scales)
