@@ -31,6 +31,7 @@ CASES: dict[str, tuple[int, str, dict[str, Any]]] = {
     "padded elements": (200, "mxfp6_e3m2", {}),
     "multicast": (200, "nvfp4", {"cluster_n": 2, "d_format": "nvfp4"}),
 }
+DAILY = ("128 rows in each CTA", "64 rows in each CTA")
 
 
 def problem_of(name: str) -> GemmProblem:
@@ -59,13 +60,23 @@ def on_soft_ptx(problem: GemmProblem, changed: dict[str, str] | None = None) -> 
     launch_ptx(problem, code=code, soft=True)
 
 
-@pytest.mark.rotating(1)
-@pytest.mark.parametrize("name", CASES)
-def test_a_pair_on_the_executor_has_the_bits_of_the_emulator(name: str) -> None:
+def has_the_emulators_bits(name: str) -> bool:
     want, got = problem_of(name), problem_of(name)
     want.launch()
     on_soft_ptx(got)
-    assert outputs(got) == outputs(want)
+    return outputs(got) == outputs(want)
+
+
+@pytest.mark.rotating(1)
+@pytest.mark.parametrize("name", DAILY)
+def test_a_pair_on_the_executor_has_the_bits_of_the_emulator(name: str) -> None:
+    assert has_the_emulators_bits(name)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("name", [name for name in CASES if name not in DAILY])
+def test_a_long_pair_on_the_executor_has_the_bits_of_the_emulator(name: str) -> None:
+    assert has_the_emulators_bits(name)
 
 
 @pytest.mark.soak
