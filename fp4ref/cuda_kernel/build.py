@@ -24,6 +24,7 @@ from fp4ref.device.compile import (
     compile_cuda,
     has_tcgen05,
     lacks,
+    why_no_nvrtc,
 )
 from fp4ref.device.compile import nvrtc_version as nvrtc_version
 from fp4ref.errors import InputError
@@ -81,8 +82,9 @@ def _kernel_code(config: GemmConfig, nvrtc: str | None) -> KernelCode:
     for name, each in packaged_configs().items():
         if constants(each) == wanted:
             return KernelCode(packaged(f"{name}.ptx"), "packaged")
+    reason = why_no_nvrtc().partition("; run:")[0] or "NVRTC is not installed"
     raise InputError(
-        "backend 'ptx': NVRTC is not installed, and the package holds the kernel only "
+        f"backend 'ptx': {reason}, and the package holds the kernel only "
         f"for {', '.join(packaged_configs())}. For any other configuration run: "
         f"{INSTALL}"
     )

@@ -20,6 +20,9 @@ from fp4ref.errors import Fp4refError, InputError
 
 INSTALL = "pip install 'fp4ref[cuda]'"
 
+OLDEST_NVRTC = (13, 4)
+"""As in pyproject.toml. NVRTC 13.0 refuses ``__builtin_offsetof`` of the kernel."""
+
 
 class Target(NamedTuple):
     """The NVRTC target with the instructions of one chip alone."""
@@ -168,7 +171,7 @@ def compile_cuda(
         *(f"-I{folder}" for folder in include),
     ]
     nvrtc = _nvrtc()
-    version = ".".join(str(part) for part in _checked(nvrtc, nvrtc.nvrtcVersion()))
+    version = _dotted(_checked(nvrtc, nvrtc.nvrtcVersion()))
     headers = [
         path.read_bytes()
         for folder in include
@@ -216,18 +219,38 @@ def nvrtc_version() -> str | None:
         nvrtc = _nvrtc()
     except CompileError:
         return None
-    return ".".join(str(part) for part in _checked(nvrtc, nvrtc.nvrtcVersion()))
+    return _dotted(_checked(nvrtc, nvrtc.nvrtcVersion()))
+
+
+def why_no_nvrtc() -> str:
+    """Return why nothing can be compiled here, and what to run; '' if it can."""
+    try:
+        _nvrtc()
+    except CompileError as error:
+        return str(error)
+    return ""
+
+
+def _dotted(version: Sequence[int]) -> str:
+    """Write a version as ``13.5``."""
+    return ".".join(map(str, version))
 
 
 def _nvrtc() -> Any:
+    """Import NVRTC; raise `CompileError` if it is absent or too old."""
     try:
         nvrtc = importlib.import_module("cuda.bindings.nvrtc")
-        nvrtc.nvrtcVersion()
+        version = _checked(nvrtc, nvrtc.nvrtcVersion())
     except (ImportError, RuntimeError) as error:
         # The bindings load the library at the first call; what they raise is theirs.
         raise CompileError(
             f"NVRTC is not installed ({error}); run: {INSTALL}"
         ) from None
+    if version < OLDEST_NVRTC:
+        raise CompileError(
+            f"NVRTC {_dotted(version)} is too old for the kernel, which needs "
+            f"{_dotted(OLDEST_NVRTC)} or later; run: {INSTALL}"
+        )
     return nvrtc
 
 

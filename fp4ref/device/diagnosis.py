@@ -7,7 +7,7 @@ import os
 import platform
 from dataclasses import asdict, dataclass
 
-from fp4ref.device.compile import INSTALL, lacks, nvrtc_version, runs_kernel
+from fp4ref.device.compile import lacks, nvrtc_version, runs_kernel, why_no_nvrtc
 from fp4ref.device.driver import Gpu, find_gpu
 
 PACKAGES = ("numpy", "numba", "ml_dtypes")
@@ -66,7 +66,7 @@ def doctor() -> Diagnosis:
     if (nvrtc := nvrtc_version()) is not None:
         can_run.append(f"the kernel of any configuration, compiled by NVRTC {nvrtc}")
     else:
-        missing.append(f"compile the kernel: NVRTC is not installed; run: {INSTALL}")
+        missing.append(f"compile the kernel: {why_no_nvrtc()}")
     gpu = find_gpu()
     if reason := why_not(gpu):
         missing.append(f"run the kernel on a GPU: {reason}")

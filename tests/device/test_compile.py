@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+from types import SimpleNamespace
+
 import pytest
 
+from fp4ref.cuda_kernel.build import kernel_code
 from fp4ref.device import CompileError, arch_of, compile_cuda
 from fp4ref.device import compile as compiler
 from fp4ref.errors import InputError
+from fp4ref.gemm.config import GemmConfig
 
 KERNEL = 'extern "C" __global__ void one(int* p) { p[threadIdx.x] = 1; }'
 FENCE = 'extern "C" __global__ void f() { asm("tcgen05.fence::after_thread_sync;"); }'
@@ -96,3 +102,42 @@ def test_an_own_header_is_part_of_the_content(nvrtc, tmp_path):
         text = '#include "value.cuh"\n' + KERNEL.replace("= 1", "= VALUE")
         made.append(compile_cuda(text, include=[folder]).ptx)
     assert made[0] != made[1]
+
+
+@pytest.fixture
+def old_nvrtc(monkeypatch):
+    """NVRTC 13.0, which refuses the kernel's ``__builtin_offsetof``."""
+    old = SimpleNamespace(
+        nvrtcResult=SimpleNamespace(NVRTC_SUCCESS=0), nvrtcVersion=lambda: (0, 13, 0)
+    )
+    right = compiler.importlib.import_module
+
+    def import_module(name, package=None):
+        return old if name == "cuda.bindings.nvrtc" else right(name, package)
+
+    monkeypatch.setattr(compiler.importlib, "import_module", import_module)
+
+
+def test_an_old_nvrtc_is_named_with_what_is_needed(old_nvrtc):
+    assert compiler.nvrtc_version() is None
+    said = (
+        "NVRTC 13.0 is too old for the kernel, which needs 13.4 or later; run: pip "
+        "install 'fp4ref[cuda]'"
+    )
+    assert compiler.why_no_nvrtc() == said
+    with pytest.raises(CompileError) as found:
+        compile_cuda(KERNEL)
+    assert str(found.value) == said
+
+
+def test_with_an_old_nvrtc_the_packaged_kernels_run_and_others_are_refused(old_nvrtc):
+    assert kernel_code(GemmConfig()).origin == "packaged"
+    with pytest.raises(InputError, match=r"NVRTC 13\.0 is too old .* holds the kernel"):
+        kernel_code(GemmConfig.nvfp4(tile_n=64))
+
+
+def test_the_oldest_nvrtc_is_that_of_the_extra():
+    text = (Path(__file__).parents[2] / "pyproject.toml").read_text("utf-8")
+    found = re.search(r'"cuda-toolkit\[nvrtc[^]]*\]>=(\d+)\.(\d+)', text)
+    assert found is not None
+    assert tuple(map(int, found.groups())) == compiler.OLDEST_NVRTC
