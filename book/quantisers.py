@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 
 import numpy as np
-from wording import row
+from wording import row, stacked_table
 
 from fp4ref.numerics.elements import BLOCKS
 from fp4ref.tensors.quantize import quantize
 from fp4ref.tensors.recipes import RECIPES
 from fp4ref.tensors.recipes.recipe import Recipe
 
-HEADS = ("recipe", "formula", "stores", "NaN", "source", "beside it ran")
+NBSP = "\N{NO-BREAK SPACE}"
+_CODE = re.compile("`[^`]*`")
+
+HEADS = ("recipe", "formula", "from")
 STORED = {"encode": "G", "decode": "1/G", "none": "no global scale"}
 
 BLOCKS_SHOWN = (
@@ -29,8 +33,9 @@ def cells(recipe: Recipe) -> tuple[str, ...]:
     """A row of the table of recipes."""
     stored = STORED[recipe.global_scale]
     return (
-        *(f"`{recipe.name}`", f"`{recipe.summary}`", stored, recipe.nan),
-        *(f"{recipe.source}, {recipe.version}", recipe.beside),
+        f"`{recipe.name}`",
+        f"`{recipe.summary}`. Stores {stored}. NaN: {recipe.nan}",
+        f"{recipe.source}, {recipe.version}. Beside it ran: {recipe.beside}",
     )
 
 
@@ -49,11 +54,11 @@ def shown(recipe: Recipe, values: tuple[float, ...]) -> str:
 
 def page() -> str:
     """Both tables."""
-    lines = [row(*HEADS), row(*["---"] * len(HEADS))]
-    lines += [row(*cells(recipe)) for recipe in RECIPES.values()]
+    lines = [stacked_table([HEADS, *map(cells, RECIPES.values())])]
     heads = ("recipe", *(what for what, _ in BLOCKS_SHOWN))
     lines += ["", row(*heads), row(*["---"] * len(heads))]
     for recipe in RECIPES.values():
         made = (shown(recipe, values) for _, values in BLOCKS_SHOWN)
-        lines.append(row(f"`{recipe.name}`", *made))
+        kept = (_CODE.sub(lambda found: found[0].replace(" ", NBSP), m) for m in made)
+        lines.append(row(f"`{recipe.name}`", *kept))
     return "\n".join(lines) + "\n"

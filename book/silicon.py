@@ -40,7 +40,7 @@ def _table(heads: Sequence[str], rows: Iterator[Sequence[str]]) -> list[str]:
 def _picture(name: str) -> list[str]:
     """A picture, and under it the same as text."""
     made = FILES[name]()
-    twin = ["", ":::{dropdown} The same as text", "```text", made.text, "```", ":::"]
+    twin = ["", "The same as text:", "", "```text", made.text, "```"]
     return [figure(name, alt(made)), *twin, ""]
 
 

@@ -101,9 +101,10 @@ def descriptor_picture() -> Page:
     drawn.append(_text(WIDTH / 2, y + 24, foot))
     lines = ["16 bytes a column; 2b is row 2 of the tile, the second half of its K"]
     for row, (card, machine) in enumerate(zip(by_card, by_machine, strict=True)):
-        both = ["  ".join(f"{name or '.':>3}" for name in names)
-                for names in (card, machine)]  # fmt: skip
-        lines.append(f"{row * 128:#6x}  card {both[0]}   machine {both[1]}")
+        left, right = (
+            " ".join(f"{name or '.':>2}" for name in names) for names in (card, machine)
+        )
+        lines.append(f"{row * 128:#6x} card {left}  machine {right}")
     lines.append(f"{equal} of {found.by_card.size} elements at the same place")
     return Page("\n".join(lines), _svg(y + 40, alt, drawn))
 
