@@ -6,6 +6,7 @@ import copy
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from fp4ref import GemmConfig, compare, plan
 from fp4ref.cuda_kernel.parameters import block_layout, parameter_block
 from fp4ref.errors import ConfigError, InputError
 from fp4ref.evidence import oracle
+from fp4ref.execution.runs import _reporter
 from fp4ref.fusion import acc, alpha, amax, aux, beta, build, c, operation, relu
 from fp4ref.gemm.fusion.node import EpilogueWarp, Region, Steps, Unary, Visit
 from fp4ref.gemm.problem import GemmProblem
@@ -139,6 +141,32 @@ def test_progress_counts_its_tiles_too() -> None:
 
 def seen_by(seen: list[tuple[int, int]]) -> Callable[[int, int], None]:
     return lambda done, total: seen.append((done, total))
+
+
+@pytest.mark.parametrize(
+    ("asked", "operation", "of_tile"),
+    [
+        ({}, "cp.async.bulk.tensor.3d.store", 4),
+        (
+            {"store": "transposed", "element_wise": "smem"},
+            "cp.async.bulk.tensor.3d.store",
+            16,
+        ),
+        ({"d_format": None}, "tcgen05.ld", 16),
+    ],
+)
+def test_a_tile_is_finished_with_its_last_store(
+    asked: dict[str, Any], operation: str, of_tile: int
+) -> None:
+    """Of each subtile, and of each warp's box of it; without D with its last load."""
+    config = GemmConfig(epilogue=LEFT).replace(**{"d_format": "f32"} | asked)
+    problem = GemmProblem(Machine(1), **problem_of(config), bias=None)
+    seen: list[tuple[int, int]] = []
+    report = _reporter(seen_by(seen), 2, problem)
+    for count in (of_tile - 1, of_tile, 2 * of_tile - 1, 2 * of_tile):
+        machine: Any = SimpleNamespace(stats={operation: count})
+        report(machine)
+    assert seen == [(0, 2), (1, 2), (2, 2)]
 
 
 @dataclass(frozen=True, repr=False)
