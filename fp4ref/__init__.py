@@ -14,6 +14,7 @@ from fp4ref.device.diagnosis import doctor
 from fp4ref.evidence import oracle
 from fp4ref.evidence.comparison import Comparison, compare
 from fp4ref.evidence.protocol import certify, explore
+from fp4ref.evidence.triage import triage
 from fp4ref.execution.runs import Run, run
 from fp4ref.gemm.choose import choose
 from fp4ref.gemm.config import GemmConfig
@@ -44,4 +45,5 @@ __all__ = [
     "plan",
     "quantize",
     "run",
+    "triage",
 ]

@@ -310,6 +310,14 @@ def functions_that_multiply() -> Iterator[Public]:
         kinds | {"rules": "table"},
         optional | {"rules": ({}, {"a": 1}, None)},
     )
+    yield Public(
+        fp4ref.triage,
+        {k: v for k, v in good.items() if k != "arguments"}
+        | {"d": np.zeros((2, 2), np.float32), "sfd": None},
+        {k: v for k, v in kinds.items() if k != "arguments"}
+        | {"d": "float32", "sfd": "codes"},
+        optional | {"sfd": (None,), "config": ()},
+    )
     more = {"backend": "emulator", "ordering": "ptx", "sms": 1, "tiles": [(0, 0)]}
     yield Public(
         fp4ref.run,

@@ -25,6 +25,7 @@ from fp4ref.commands.plan import plan_command
 from fp4ref.commands.recipes import recipes_command
 from fp4ref.commands.sass import sass_command
 from fp4ref.commands.smoke import smoke_command
+from fp4ref.commands.triage import triage_command
 from fp4ref.commands.walk import walk_command
 from fp4ref.exit_status import Commands
 
@@ -44,6 +45,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "cutlass": cutlass_command,
     "sass": sass_command,
     "compare": compare_command,
+    "triage": triage_command,
     "certify": certify_command,
     "doctor": doctor_command,
     "plan": plan_command,

@@ -6,7 +6,11 @@ import numpy as np
 import pytest
 import wrong_dumps as made
 
-from fp4ref import BlockScaled, oracle
+import fp4ref
+from fp4ref import BlockScaled, GemmConfig, oracle
+from fp4ref.evidence.faults import GALLERY
+from fp4ref.evidence.faults.change import changed_emulator
+from fp4ref.evidence.faults.operands import operands
 from fp4ref.evidence.triage import MISTAKES, Triage, UnlikeD, triage
 
 
@@ -150,7 +154,7 @@ def corrupted(seed: int) -> np.ndarray:
 
 
 @pytest.mark.rotating(2)
-@pytest.mark.parametrize("seed", range(7))
+@pytest.mark.parametrize("seed", [*range(7), 35])
 def test_a_random_corruption_has_no_name(seed: int) -> None:
     got = found(made.Dump(corrupted(seed)))
     assert got.verdict == "none of these", (seed, got.report())
@@ -160,3 +164,25 @@ def test_a_random_corruption_has_no_name(seed: int) -> None:
 def test_200_random_corruptions_have_no_name() -> None:
     for seed in range(200):
         test_a_random_corruption_has_no_name(seed)
+
+
+@pytest.mark.rotating(1)
+@pytest.mark.parametrize(
+    ("fault", "name"),
+    [
+        ("scale-columns", "SF byte or id"),
+        ("scale-row", "SF row map"),
+        ("box-of-d", "boxes of D exchanged"),
+        ("every-k-tile-clears", "wrong k-tile"),
+    ],
+)
+def test_a_mistake_in_the_emulator_has_its_name(fault: str, name: str) -> None:
+    """The gallery's changed line, not a dump made for this test."""
+    each = GALLERY[fault]
+    config = GemmConfig.nvfp4(**each.config)
+    a, b = operands(each.shape, config.operands)
+    with changed_emulator(each.form("emulator").change):
+        d = fp4ref.run(a, b, config=config, sms=each.sms).d
+    got = triage(a, b, d, config=config)
+    named = [n for one in got.explanations for n in (*one.names, *sum(one.alike, ()))]
+    assert name in named, got.report()

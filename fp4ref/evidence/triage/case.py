@@ -14,8 +14,10 @@ from numpy.typing import NDArray
 
 from fp4ref.arguments import (
     require_array,
+    require_choice,
     require_finite_float32,
     require_instance,
+    require_integer,
 )
 from fp4ref.errors import InputError
 from fp4ref.evidence.triage.reading import Reading
@@ -75,7 +77,7 @@ class Case:
     @property
     def format(self) -> str:
         """Of D."""
-        return self.config.epilogue.d_format
+        return str(self.config.epilogue.d_format)
 
     @cached_property
     def k_tile(self) -> int:
@@ -126,6 +128,7 @@ def make_case(
                 "config has a tree of nodes; triage knows D = activation(beta * C + "
                 "(alpha * acc + bias)) only"
             )
+        _check(config)
     dump = require_array(d, "d")
     config = _with_format(dump, sfd, config)
     codes = _codes(dump, config, (m, n))
@@ -154,6 +157,20 @@ def make_case(
     )
 
 
+def _check(config: GemmConfig) -> None:
+    """Refuse what the formula has no place for."""
+    epilogue = config.epilogue
+    require_choice(epilogue.d_format, "config d_format", (*_FORMATS, "nvfp4"))
+    require_choice(
+        epilogue.activation, "config activation", (None, "relu", "gelu", "silu")
+    )
+    require_finite_float32(epilogue.beta, "config beta")
+    norm = require_finite_float32(epilogue.norm_constant, "config norm_constant")
+    if not norm > 0:
+        raise InputError(f"config norm_constant: {norm:g}; need a positive number")
+    require_integer(config.tiles.splits, "config splits", 1)
+
+
 def _with_format(
     dump: NDArray[Any], sfd: object, config: GemmConfig | None
 ) -> GemmConfig:
@@ -175,7 +192,7 @@ def _codes(
     dump: NDArray[Any], config: GemmConfig, shape: tuple[int, int]
 ) -> NDArray[Any]:
     """Return the codes of D, a NaN as one code."""
-    name = config.epilogue.d_format
+    name = str(config.epilogue.d_format)
     if dump.shape != shape:
         raise InputError(
             f"d has shape {dump.shape}; a and b give {shape}, rows of A and rows of B"

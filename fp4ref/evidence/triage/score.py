@@ -111,9 +111,9 @@ def _tiles(
     def sums(of: Bool) -> NDArray[np.float64]:
         return np.bincount(tile, of.ravel(), count).astype(np.float64)
 
-    differs, sizes = sums(found.differs), np.bincount(tile, minlength=count)
+    differs = sums(found.differs)
     good = (differs > 0) & (sums(explained) >= ENOUGH * differs)
-    good &= sums(contradicted) <= (1 - ENOUGH) * sizes
+    good &= sums(contradicted) <= (1 - ENOUGH) * differs
     named = frozenset(np.unique(numbers)[good].tolist())
     return named, good[tile].reshape(explained.shape)
 

@@ -210,14 +210,12 @@ def _neighbours(case: Case, reading: Reading) -> Iterator[Reading]:
 
 def _explains_all(got: Score, found: Band) -> bool:
     """Whether a reading explains D and its scales, and says nothing against them."""
-    wrong = np.zeros_like(found.differs)
-    wrong |= got.contradicted
     return bool(
         got.bits >= LEAST_BITS
         and got.explained.sum() >= ENOUGH * got.differs.sum()
         and got.differs.sum() >= 0.5 * found.differs.sum()
         and got.sfd_explained >= ENOUGH * got.sfd_differing
-        and wrong.sum() <= (1 - ENOUGH) * wrong.size
+        and got.contradicted.sum() <= (1 - ENOUGH) * max(got.count, 1)
     )
 
 

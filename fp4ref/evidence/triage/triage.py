@@ -66,6 +66,11 @@ def triage(
         An argument that cannot be used; says which and why.
     """
     case = make_case(a, b, d, sfd, c, bias, config, alpha)
+    with np.errstate(all="ignore"):
+        return _triage(case)
+
+
+def _triage(case: Case) -> Triage:
     seen = overview(case)
     found = sample(case, seen)
     where = pattern(case, seen)
