@@ -300,6 +300,7 @@ def shown() -> list[Shown]:
         )
         for name in caught
     ]
+    rows += _pairs()
     rows.append(
         Shown(
             "a word that two warps write",
@@ -316,6 +317,20 @@ def shown() -> list[Shown]:
                     f"{each.forms['ptx'].caught.what} each time",
                 )
             )
+    return rows
+
+
+def _pairs() -> list[Shown]:
+    """Wrong pairs of CTAs, and the lateness that shows them; each ran many times."""
+    found: dict[str, list[str]] = record("soft_core_h200")["pairs"]
+    right = found["long pair"][0]
+    rows = []
+    for name, got in found.items():
+        wrong = sum(each != right for each in got)
+        if name != "long pair":
+            alone = "" if wrong else " (lateness alone, no mistake)"
+            words = f"wrong in {wrong} of {len(got)} launches"
+            rows.append(Shown(f"a pair: {name}{alone}", words, "not run here"))
     return rows
 
 

@@ -96,6 +96,12 @@ def test_a_fault_of_the_gallery_is_shown_if_a_card_was_asked() -> None:
     shown = {each.mistake.partition(":")[0]: each for each in silicon.shown()}
     asked = [name for name, each in GALLERY.items() if "An H200" in each.cause]
     assert asked == [name for name in GALLERY if name in shown]
+    pairs = {
+        each.mistake: each for each in silicon.shown() if "a pair:" in each.mistake
+    }
+    late = [each for name, each in pairs.items() if "no mistake" in name]
+    assert all(each.on_the_card.startswith("wrong in 0 of") for each in late)
+    assert len(pairs) - len(late) == 3
     assert shown["map-not-acquired"].on_the_card == "wrong in 800 of 800 launches"
 
 
