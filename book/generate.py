@@ -35,6 +35,7 @@ import rooms  # noqa: E402
 import silicon  # noqa: E402
 import split_k  # noqa: E402
 import tables  # noqa: E402
+import tiers  # noqa: E402
 import walk_page  # noqa: E402
 
 FOLDERS = ("_generated", "_generated/site", "notebooks")
@@ -72,6 +73,8 @@ def files() -> dict[str, str]:
         **pairs.pictures(),
         "_generated/pieces.md": pieces.page(),
         "_generated/quantisers.md": quantisers.page(),
+        "_generated/tiers.md": tiers.page(),
+        f"_generated/{tiers.FILE}": tiers.picture(),
         "_generated/removals.md": removals.page(),
         "_generated/rings.md": rings.page(),
         f"_generated/{rings.FILE}": rings.picture(rings.drawn()),

@@ -163,9 +163,11 @@ class BlockScaledModel:
         """Return some rows for `groups`; the last ones are kept for the next tile."""
         key = (lanes, at.tobytes())
         if self._sides.get(lanes > 1, (None, None))[0] != key:
-            pad = -codes.shape[1] % K_STEP
-            chosen = np.pad(codes[at], ((0, 0), (0, pad)))
-            of = np.pad(scales[at], ((0, 0), (0, pad // self.vec_size)))
+            whole = len(at) == len(codes)
+            chosen, of = (codes, scales) if whole else (codes[at], scales[at])
+            if pad := -codes.shape[1] % K_STEP:
+                chosen = np.pad(chosen, ((0, 0), (0, pad)))
+                of = np.pad(of, ((0, 0), (0, pad // self.vec_size)))
             numbers = groups.scale_numbers(self.scale_format)
             found = groups.side(chosen, of, self.vec_size, numbers, lanes)
             self._sides[lanes > 1] = key, found

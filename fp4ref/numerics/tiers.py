@@ -143,7 +143,7 @@ class _Product:
         """Compute D of some rows and columns by the integer model."""
         if len(rows) and len(columns):
             steps = slice(0, self.a.unit.shape[1])
-            c = np.zeros((len(rows), len(columns)), np.float32)
+            c = self._zeros(rows, columns)
             if self._groups(rows, columns, 0, c, report):
                 return
             self._store(rows, columns, self.model.tile(rows, columns, steps, c))
@@ -163,7 +163,17 @@ class _Product:
         self._store(rows, columns, c)
         return True
 
+    def _zeros(self, rows: I64, columns: I64) -> F32:
+        """Return zeros for some rows and columns: those of D, if they lie together."""
+        if len(columns) == self.d.shape[1] and _runs(rows, columns):
+            part = self.d[_span(rows)]
+            part[:] = 0  # sums of a plan that left these rows out may be there
+            return part
+        return np.zeros((len(rows), len(columns)), np.float32)
+
     def _store(self, rows: I64, columns: I64, values: F32) -> None:
+        if np.shares_memory(values, self.d):
+            return
         if _runs(rows, columns):
             self.d[_span(rows), _span(columns)] = values
         else:
@@ -291,7 +301,7 @@ class _Product:
     ) -> None:
         """Take one step at a time from `first` on, by float64 or integers."""
         if c is None:
-            c = np.zeros((len(rows), len(columns)), np.float32)
+            c = self._zeros(rows, columns)
         if self._groups(rows, columns, first, np.ascontiguousarray(c), report):
             return
         steps = self.a.unit.shape[1]
