@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fp4ref import BlockScaled, ScaleFormat
+from fp4ref.numerics import matmul_block_scaled
 
 UE4M3, UE8M0 = ScaleFormat.UE4M3, ScaleFormat.UE8M0
 U8 = NDArray[np.uint8]
@@ -112,3 +113,19 @@ def wide_bias(seed: int, n: int) -> NDArray[np.float32]:
     """Return a bias over many binades."""
     rng = np.random.default_rng([seed, n])
     return (rng.standard_normal(n) * 2.0 ** rng.integers(-8, 9, n)).astype(np.float32)
+
+
+def integer_product(a: BlockScaled, b: BlockScaled) -> NDArray[np.float32]:
+    """Return the accumulators by the integer model itself, without tiers."""
+    lead = a.codes.shape[:-2]
+    d = np.empty((*lead, a.codes.shape[-2], b.codes.shape[-2]), np.float32)
+    for i in np.ndindex(*lead):
+        d[i] = matmul_block_scaled(
+            a.codes[i],
+            b.codes[i],
+            a.scales[i],
+            b.scales[i],
+            scale_format=a.scale_format,
+            vec_size=a.vec_size,
+        )
+    return d

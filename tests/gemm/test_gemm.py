@@ -10,7 +10,7 @@ import pytest
 from gemm_cases import DEPTHS, SHAPE_CASES, SIZES, Case, asked
 from oracle_problem import Problem
 from raw_bits import assert_bits_equal
-from wide_operands import UE4M3, UE8M0, wide_c, wide_pair
+from wide_operands import UE4M3, UE8M0, integer_product, wide_c, wide_pair
 
 import fp4ref
 from fp4ref import BlockScaled, GemmConfig
@@ -182,7 +182,7 @@ def test_a_subset_of_tiles_leaves_the_rest_unwritten() -> None:
     a, b = wide_pair(1, 300, 300, 96, 2)
     chosen = [(0, 1, 0), (2, 2, 1), (1, 0)]
     run = fp4ref.run(a, b, tiles=chosen, trace=False, sms=1)
-    whole = fp4ref.matmul(a, b) + np.float32(0)
+    whole = integer_product(a, b) + np.float32(0)
     mask = np.zeros((2, 300, 300), np.bool_)
     for m, n, batch in ((0, 1, 0), (2, 2, 1), (1, 0, 0)):
         mask[batch, 128 * m : 128 * m + 128, 128 * n : 128 * n + 128] = True
@@ -258,7 +258,7 @@ def test_the_default_gemm_of_the_document_has_the_right_bits() -> None:
     a, b = wide_pair(7, 256, 256, 512)
     c = wide_c(7, (256, 256), "f32")
     run = fp4ref.run(a, b, c, config=GemmConfig.example_72b(), trace=False)
-    z = fp4ref.matmul(a, b) + np.float32(0)
+    z = integer_product(a, b) + np.float32(0)
     codes, scales = quantize_blocks(z, norm=2.0, scale_format=UE8M0)
     assert run.sfd is not None
     assert_bits_equal(run.d, codes)
