@@ -36,6 +36,7 @@ import silicon  # noqa: E402
 import split_k  # noqa: E402
 import tables  # noqa: E402
 import tiers  # noqa: E402
+import triage_page  # noqa: E402
 import walk_page  # noqa: E402
 
 FOLDERS = ("_generated", "_generated/site", "notebooks")
@@ -76,6 +77,8 @@ def files() -> dict[str, str]:
         "_generated/tiers.md": tiers.page(),
         f"_generated/{tiers.FILE}": tiers.picture(),
         "_generated/removals.md": removals.page(),
+        "_generated/triage.md": triage_page.page(),
+        f"_generated/{triage_page.FILE}": triage_page.picture(),
         "_generated/rings.md": rings.page(),
         f"_generated/{rings.FILE}": rings.picture(rings.drawn()),
         "_generated/rooms.md": rooms.page(),
