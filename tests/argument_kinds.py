@@ -222,6 +222,7 @@ KERNEL = fp4ref.run(QA, QA, backend="ptx")
 
 def functions_of_fp4ref() -> Iterator[Public]:
     """Everything callable in `fp4ref`, and the two roads of `fp4ref.oracle`."""
+    yield from functions_that_plan()
     yield from functions_that_multiply()
     yield from functions_that_make_operands()
     yield Public(
@@ -279,19 +280,6 @@ def functions_that_multiply() -> Iterator[Public]:
     yield _public(oracle.bound, two | accumulators)
     optional = dict.fromkeys(("c", "bias", "config", "alpha"), (None,))
     optional["arguments"] = ({}, None)
-    yield Public(
-        fp4ref.plan,
-        {"config": fp4ref.GemmConfig()},
-        {"config": "config"},
-        {"config": (None,)},
-    )
-    sizes = dict.fromkeys(("m", "n", "k", "batches"), "whole")
-    yield Public(
-        fp4ref.choose,
-        dict.fromkeys(sizes, 128) | {"operand_format": "nvfp4"},
-        sizes | {"operand_format": "choice"},
-        {},
-    )
     config = fp4ref.GemmConfig.nvfp4(c_format="f32", beta=1.0, bias=True)
     good = {
         **{"a": QA, "b": QA, "config": config},
@@ -326,6 +314,23 @@ def functions_that_multiply() -> Iterator[Public]:
         | dict.fromkeys(("backend", "ordering", "schedule", "races"), "choice")
         | {"sms": "whole", "tiles": "wholes", "trace": "flag"},
         optional | {"schedule": (-1, 0, 3, 10**30), "tiles": (None,)},
+    )
+
+
+def functions_that_plan() -> Iterator[Public]:
+    """What follows from a configuration, and which one to take."""
+    yield Public(
+        fp4ref.plan,
+        {"config": fp4ref.GemmConfig()},
+        {"config": "config"},
+        {"config": (None,)},
+    )
+    sizes = dict.fromkeys(("m", "n", "k", "batches"), "whole")
+    yield Public(
+        fp4ref.choose,
+        dict.fromkeys(sizes, 128) | {"operand_format": "nvfp4"},
+        sizes | {"operand_format": "choice"},
+        {},
     )
 
 

@@ -70,8 +70,8 @@ def error_command(
     """Compare the recipes on each layer, and name outlier channels."""
     check_outputs([svg], checkpoint, force)
     if checkpoint is None:
-        options = (tensor, activations, workers, scheduler, results)
-        if any(option not in (None, []) for option in options):
+        options = [*(tensor or []), activations, workers, scheduler, results]
+        if any(option is not None for option in options):
             raise InputError(
                 "--tensor, --activations, --workers, --scheduler and --results go with "
                 "a checkpoint"

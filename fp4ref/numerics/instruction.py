@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fp4ref.numerics import compiled, groups
+from fp4ref.numerics import groups
 from fp4ref.numerics.dot import mma_block_scaled as integer_mma
 from fp4ref.numerics.elements import ScaleFormat
 from fp4ref.numerics.factors import Bools
@@ -44,6 +44,8 @@ def mma_block_scaled(
     (M, N)
         See `dot.mma_decoded`.
     """
+    from fp4ref.numerics import compiled
+
     if compiled.AVAILABLE:
         return _by_groups(a, b, sfa, sfb, c, scale_format, vec_size)
     model = BlockScaledModel(a, b, sfa, sfb, scale_format, vec_size)
