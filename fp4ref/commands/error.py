@@ -71,7 +71,8 @@ def error_command(
     check_outputs([svg], checkpoint, force)
     if checkpoint is None:
         options = [*(tensor or []), activations, workers, scheduler, results]
-        if any(option is not None for option in options):
+        given = [option for option in options if option is not None]
+        if given:
             raise InputError(
                 "--tensor, --activations, --workers, --scheduler and --results go with "
                 "a checkpoint"
