@@ -54,7 +54,7 @@ def triage_command(
     as_json: Json = False,
 ) -> None:
     """Name the usual mistake that makes a wrong D."""
-    require_choice(layout, "--layout", tuple(ATOMS))
+    require_choice(layout, "--layout", tuple(ATOMS), gap="scale-layout")
     if convention is not None:
         require_choice(convention, "--convention", ("encode", "decode"))
     read = read_dump(
