@@ -160,9 +160,11 @@ def make_case(
 def _check(config: GemmConfig) -> None:
     """Refuse what the formula has no place for."""
     epilogue = config.epilogue
-    require_choice(epilogue.d_format, "config d_format", (*_FORMATS, "nvfp4"))
+    formats, activations = (*_FORMATS, "nvfp4"), (None, "relu", "gelu", "silu")
+    require_choice(epilogue.d_format, "config d_format", formats, gap="gemm-output")
     require_choice(
-        epilogue.activation, "config activation", (None, "relu", "gelu", "silu")
+        *(epilogue.activation, "config activation", activations),
+        gap="gemm-activation",
     )
     require_finite_float32(epilogue.beta, "config beta")
     norm = require_finite_float32(epilogue.norm_constant, "config norm_constant")
