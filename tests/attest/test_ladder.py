@@ -118,7 +118,12 @@ def test_ctrl_c_leaves_a_valid_part(tmp_path: Path) -> None:
     out = tmp_path / "t.json"
     command = [sys.executable, "-m", "fp4ref", "attest", "--backend=ptx"]
     command += ["--only=alloc", "--seeded=hang", "--limit=60", f"--out={out}"]
-    climber = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    # A test run in the background ignores the signal, and so would what it starts.
+    climber = subprocess.Popen(
+        command,
+        stdout=subprocess.DEVNULL,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
     until = time.monotonic() + 60
     while not out.exists() and time.monotonic() < until:
         time.sleep(0.1)
