@@ -26,7 +26,6 @@ from fp4ref.gemm.config import GemmConfig
 from fp4ref.gemm.fusion.arguments import TensorResult
 from fp4ref.gemm.fusion.launch_arguments import arguments_of
 from fp4ref.gemm.plan.json_values import json_values
-from fp4ref.gemm.plan.warps import EPILOGUE_WARPS, WARP_THREADS
 from fp4ref.gemm.problem import GemmOutput, GemmProblem
 from fp4ref.gemm.void_d import is_void
 from fp4ref.hardware.machine import Machine, Races
@@ -327,7 +326,7 @@ def _reporter(
     plan, splits = problem.plan, problem.config.tiles.splits
     last, operation, of_tile = -1, _STORE, plan.subtiles * plan.d_boxes
     if not plan.stages_d:
-        loads = EPILOGUE_WARPS * WARP_THREADS // plan.tmem_load_lanes
+        loads = plan.lanes // plan.tmem_load_lanes
         parts = min(splits, problem.params.k_tiles)
         operation, of_tile = _READ, plan.subtiles * loads * parts
 

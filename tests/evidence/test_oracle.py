@@ -13,7 +13,7 @@ from wide_operands import UE4M3, UE8M0, wide_bias, wide_c, wide_pair
 import fp4ref
 from fp4ref import BlockScaled, GemmConfig, ScaleFormat, matmul
 from fp4ref.evidence.oracle import bound, expected
-from fp4ref.numerics import instruction, tiers
+from fp4ref.numerics import groups, instruction, tiers
 
 
 def bits(x: float) -> int:
@@ -181,15 +181,20 @@ def test_minus_zero_becomes_plus_zero_without_c_too() -> None:
 
 
 def test_it_does_not_multiply_as_the_machine_does(monkeypatch: Any) -> None:
-    """A wrong sum in the BLAS road of the machine's MMA is seen."""
+    """A wrong sum in the machine's MMA is seen, compiled or by BLAS."""
     a, b = (fp4ref.quantize(np.ones((n, 64), np.float32)) for n in (20, 30))
-    add_step = instruction.add_step
+    add_step, add_instruction = instruction.add_step, groups.add_instruction
 
     def one_more(model, of_a, of_b, at, k, d, lossless) -> None:
         add_step(model, of_a, of_b, at, k, d, lossless)
         d += np.float32(1)
 
+    def one_more_in_groups(a, b, sfa, sfb, vec_size, c, numbers, clean) -> None:
+        add_instruction(a, b, sfa, sfb, vec_size, c, numbers, clean)
+        c += np.float32(1)
+
     assert np.array_equal(fp4ref.run(a, b).d, expected(a, b).d)
     for module in (instruction, tiers):
         monkeypatch.setattr(module, "add_step", one_more)
+    monkeypatch.setattr(groups, "add_instruction", one_more_in_groups)
     assert not np.array_equal(fp4ref.run(a, b).d, expected(a, b).d)
