@@ -51,7 +51,8 @@ def _kernel() -> list[str]:
         f"{silicon.card()}. Each of {found.launches:,} launches had every byte of "
         f"D, and of its scales, that the emulator has. In {found.delayed:,} of them "
         "every wait, arrival and operation came after a sleep of random length. A "
-        "race would show as a second set of bits. There was one set for each case.",
+        "race would show as a second set of bits. There was one set for each case. "
+        f"{silicon.age()}",
         "",
     ]
 

@@ -64,8 +64,7 @@ def picture() -> str:
         for j in range(SIZE // 128)
     ]
     for n in range(0, SIZE, 64):
-        at = _LEFT + n // BLOCK * _CELL
-        parts.append(text(at + _CELL, _TOP - 10, f"{n} to {n + 63}"))
+        parts.append(text(_LEFT + n // BLOCK * _CELL, _TOP - 10, str(n)))
     for m in range(0, SIZE, 128):
         middle = _TOP + m // BLOCK * _CELL + side / 2
         parts.append(text(_LEFT - 12, middle, f"rows {m} to {m + 127}", anchor="end"))

@@ -74,6 +74,18 @@ def card() -> str:
     return f"{found['card']}, driver {found['driver']}, {found['date']}"
 
 
+def age() -> str:
+    """Say whether the kernel's code is still what the card ran; empty if it is."""
+    ran = record("soft_core_h200")["sources"]
+    today = probes_module("kernel.soft_sources").soft_sources()
+    if ran == today:
+        return ""
+    return (
+        f"The kernel's code has changed since: the card ran sources {ran}, today's "
+        f"are {today}."
+    )
+
+
 def digest(d: NDArray[Any]) -> str:
     """Return sixteen digits of the SHA-256 of an array, as the records have."""
     return hashlib.sha256(np.ascontiguousarray(d).tobytes()).hexdigest()[:16]

@@ -44,6 +44,17 @@ def test_the_counts_are_those_of_the_record() -> None:
     assert found.wrong == 0
 
 
+def test_code_that_the_card_did_not_run_is_said(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    sources = silicon.probes_module("kernel.soft_sources")
+    ran = silicon.record("soft_core_h200")["sources"]
+    monkeypatch.setattr(sources, "soft_sources", lambda: ran)
+    assert silicon.age() == ""
+    monkeypatch.setattr(sources, "soft_sources", lambda: "another")
+    assert silicon.age().endswith("today's are another.")
+
+
 def test_every_descriptor_is_equal_and_a_wrong_place_is_counted(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
