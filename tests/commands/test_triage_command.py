@@ -42,7 +42,7 @@ def test_a_wrong_one_is_status_1_with_its_name(tmp_path: Path) -> None:
     )
     code, out, _ = said(save(tmp_path, d=oracle.expected(swapped, B).d))
     assert code == 1
-    assert "nibbles swapped (A)\n  explains" in out
+    assert "nibbles swapped (A or B)\n  explains" in out
     code, out, _ = said(save(tmp_path, d=GOOD + np.float32(1)), "--json")
     assert code == 1
     assert json.loads(out)["verdict"] == "none of these"

@@ -84,6 +84,11 @@ def test_a_constant_d_has_no_name(value: float) -> None:
     assert "none of these" in got.report()
 
 
+def test_nibbles_of_one_operand_are_said_of_either() -> None:
+    """Each product finds the other partner, whichever side was swapped."""
+    assert "nibbles swapped (A or B)" in found(made.nibbles()).report()
+
+
 def test_a_mistake_in_one_tile_is_named_there() -> None:
     good, wrong = made.product(), made.nibbles().d
     good[128:, 256:] = wrong[128:, 256:]

@@ -22,14 +22,18 @@ def _other_nibble(row: I64, k: I64) -> tuple[I64, I64]:
 
 
 def _nibbles(case: Case) -> Iterator[tuple[str, Change]]:
-    """In A and in B both, each product would still find its partner."""
-    for name, q in (("A", case.a), ("B", case.b)):
-        if element(q.format).bits == 4:
-            yield from (
-                each
-                for each in sides.of_codes("", _other_nibble, _other_nibble)
-                if each[0] == name
-            )
+    """In A and in B both, each product would still find its partner.
+
+    So in one of two packed operands it is the same D as in the other.
+    """
+    packed = [
+        name
+        for name, q in (("A", case.a), ("B", case.b))
+        if element(q.format).bits == 4
+    ]
+    for name, change in sides.of_codes("", _other_nibble, _other_nibble):
+        if name in packed[:1]:
+            yield " or ".join(packed), change
 
 
 def _nibbles_of_d(case: Case) -> Iterator[tuple[str, Change]]:
