@@ -12,11 +12,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from fp4ref.attest.on_ptx import tensor_map
 from fp4ref.device import Call, Compiled, compile_cuda
-from fp4ref.device.launch import MapOf, parameter_block
+from fp4ref.device.launch import parameter_block
 from fp4ref.hardware.machine import Machine
-from fp4ref.hardware.tensor_map import DataType, TensorMap
-from fp4ref.layout import SwizzleMode
 from fp4ref.ptx import Program, launch, parse
 from fp4ref.trace import Bytes
 
@@ -122,22 +121,6 @@ def probes() -> Mapping[str, Probe]:
         probe: Probe = importlib.import_module(f"probes.{name}").PROBE
         found[name] = probe
     return found
-
-
-def tensor_map(m: MapOf, address: int) -> TensorMap:
-    """Return the emulator's map for the arguments of an encode call."""
-    return TensorMap(
-        DataType(m.data_type),
-        address,
-        m.dims,
-        m.strides,
-        m.box,
-        m.element_strides,
-        m.interleave,
-        SwizzleMode(m.swizzle),
-        m.l2_promotion,
-        m.oob_nan,
-    )
 
 
 def new_machine(call: Call) -> tuple[Machine, dict[str, int]]:

@@ -24,8 +24,8 @@ DUMP = "attest_dump"
 """The variable in which a wait that gives up leaves what it waited for."""
 
 
-def tensor_map(m: MapOf, address: int) -> bytes:
-    """Encode a map of a launch at an address of the machine."""
+def tensor_map(m: MapOf, address: int) -> TensorMap:
+    """Return the machine's map for the arguments of an encode call."""
     return TensorMap(
         DataType(m.data_type),
         address,
@@ -37,7 +37,7 @@ def tensor_map(m: MapOf, address: int) -> bytes:
         SwizzleMode(m.swizzle),
         m.l2_promotion,
         m.oob_nan,
-    ).to_bytes()
+    )
 
 
 class OnPtx:
@@ -77,7 +77,11 @@ class OnPtx:
         """
         call, gmem = self._call, self._machine.gmem
         at = {name: gmem.upload(name, data) for name, data in call.buffers.items()}
-        block = parameter_block(call.params, at.__getitem__, tensor_map)
+        block = parameter_block(
+            call.params,
+            at.__getitem__,
+            lambda m, address: tensor_map(m, address).to_bytes(),
+        )
         launch(
             self._machine,
             self._program,

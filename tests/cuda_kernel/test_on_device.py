@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import fp4ref
+from fp4ref.attest.on_ptx import tensor_map
 from fp4ref.cuda_kernel import on_device
 from fp4ref.cuda_kernel.build import require_tcgen05
 from fp4ref.cuda_kernel.on_device import kernel_call
@@ -17,8 +18,6 @@ from fp4ref.errors import InputError
 from fp4ref.gemm.plan import plan
 from fp4ref.gemm.problem import GemmProblem
 from fp4ref.hardware.machine import Machine
-from fp4ref.hardware.tensor_map import DataType, TensorMap
-from fp4ref.layout import SwizzleMode
 
 CONFIGS = [
     fp4ref.GemmConfig(),
@@ -44,18 +43,7 @@ def test_the_card_gets_the_parameters_that_the_ptx_backend_executes(config) -> N
     addresses = {found.name: found.address for found in gmem.allocations}
 
     def encode(m: MapOf, address: int) -> bytes:
-        return TensorMap(
-            DataType(m.data_type),
-            address,
-            m.dims,
-            m.strides,
-            m.box,
-            m.element_strides,
-            m.interleave,
-            SwizzleMode(m.swizzle),
-            m.l2_promotion,
-            m.oob_nan,
-        ).to_bytes()
+        return tensor_map(m, address).to_bytes()
 
     call = kernel_call(made)
     block = device_block(call.params, addresses.__getitem__, encode)
