@@ -73,11 +73,15 @@ class HardwareFault(Fp4refError):
     ----------
     trace
         The `Trace` up to the fault, if `fp4ref.run` recorded one.
+    statement
+        ``file:line`` of the compiled kernel's statement at which it happened, or
+        ``PTX:line``; empty where no statement of compiled code is to blame.
     races
         Accesses up to the fault that nothing orders, if the machine looked for them.
     """
 
     trace: object | None = None
+    statement: str = ""
     races: tuple[Any, ...] = ()
 
     def __init__(
@@ -110,6 +114,25 @@ class HardwareFault(Fp4refError):
         }
 
 
+@dataclass(frozen=True, slots=True)
+class RefusedForm:
+    """One form of an instruction that a kernel has and this machine does not.
+
+    Attributes
+    ----------
+    opcode
+        With its modifiers; of a call with the function's name.
+    lines
+        Lines of the PTX text.
+    gap
+        Id of its row in the list of gaps.
+    """
+
+    opcode: str
+    lines: tuple[int, ...]
+    gap: str
+
+
 class NotModelled(HardwareFault):
     """The instruction or option exists, but this machine does not model it.
 
@@ -118,10 +141,19 @@ class NotModelled(HardwareFault):
     gap
         Id of its row in the list that ``fp4ref fidelity --gaps`` prints; of several,
         with commas between.
+    forms
+        All that a kernel has of them, where its text was looked through.
     """
 
-    def __init__(self, what: str, *, gap: str, **said: str) -> None:
-        self.gap = gap
+    def __init__(
+        self,
+        what: str,
+        *,
+        gap: str,
+        forms: tuple[RefusedForm, ...] = (),
+        **said: str,
+    ) -> None:
+        self.gap, self.forms = gap, forms
         super().__init__(what, **said)
 
     def __str__(self) -> str:

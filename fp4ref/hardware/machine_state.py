@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from types import CodeType
 from typing import Literal
 
-from fp4ref.errors import InputError, ReadWhileInFlight
+from fp4ref.errors import HardwareFault, InputError, ReadWhileInFlight
 from fp4ref.hardware.advisory import SILENT, Advisory
 from fp4ref.hardware.byte_array import Memory
 from fp4ref.hardware.global_memory import GlobalMemory
@@ -136,6 +136,9 @@ class MachineState:
         self.agent, self._landing = f"{op.unit} for {op.who}", True
         try:
             op.land()
+        except HardwareFault as fault:
+            fault.statement = fault.statement or op.kernel_source
+            raise
         finally:
             self.agent, self._landing = outer_agent, outer_landing
         after = sorted(before.landed_at for before in op.after)

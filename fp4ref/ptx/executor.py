@@ -9,12 +9,13 @@ the machine's schedule does the rest.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 import fp4ref.ptx.instructions  # noqa: F401  registers them
+from fp4ref.errors import HardwareFault
 from fp4ref.hardware.grid import check_pairs
 from fp4ref.hardware.machine import Machine
 from fp4ref.hardware.sm import Blocked, Body, Cta, Role, Warp
@@ -46,6 +47,7 @@ def launch(
     nonportable: bool = False,
     smem_nbytes: int = 0,
     only: Iterable[Dim3] | None = None,
+    on_turn: Callable[[], None] | None = None,
 ) -> list[str]:
     """Run a compiled kernel to its end.
 
@@ -57,6 +59,8 @@ def launch(
         As of `fp4ref.hardware.machine.Machine.launch`.
     smem_nbytes
         Dynamic shared memory.
+    on_turn
+        Called at every branch backwards; it may raise to end an endless loop.
 
     Returns
     -------
@@ -75,6 +79,7 @@ def launch(
         The kernel did something wrong.
     """
     context = load(machine, program, params, block, smem_nbytes)
+    context.on_turn = on_turn
     steps = translate(context)
     _check_pairs(program, cluster)
     threads = block[0] * block[1] * block[2]
@@ -107,9 +112,18 @@ def _check_pairs(program: Program, cluster: Dim3) -> None:
 def _role(context: LaunchContext, steps: Sequence[Step], threads: int) -> Role:
     def role(warp: Warp) -> Body:
         live = min(LANES, threads - LANES * warp.index)
-        return _run(WarpState(warp, context, (1 << live) - 1), steps)
+        return _located(WarpState(warp, context, (1 << live) - 1), steps)
 
     return role
+
+
+def _located(state: WarpState, steps: Sequence[Step]) -> Body:
+    """Execute until every lane has exited; a fault learns at which statement."""
+    try:
+        yield from _run(state, steps)
+    except HardwareFault as fault:
+        fault.statement = fault.statement or state.statement
+        raise
 
 
 def _run(state: WarpState, steps: Sequence[Step]) -> Body:
@@ -163,8 +177,7 @@ def _locate(state: WarpState, pc: int, step: Step) -> None:
     state.pc, state.line = pc, step.line
     machine = state.warp.machine
     if machine.recorder is not None or machine.order.watches:
-        source = state.context.program.source(pc)
-        state.warp.kernel_source = source or f"PTX:{step.line}"
+        state.warp.kernel_source = state.statement
 
 
 def _blocks(
@@ -200,6 +213,8 @@ def _flow(
         path.pc += 1
         return False
     going_back, active = state.mask and step.target <= path.pc, path.mask
+    if going_back and state.context.on_turn:
+        state.context.on_turn()
     _branch(state, step, path, paths)
     return bool(going_back) and loops.turn(active)
 

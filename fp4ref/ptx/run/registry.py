@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field
 
-from fp4ref.errors import NotModelled
+from fp4ref.errors import NotModelled, RefusedForm
 from fp4ref.gaps import covering
 from fp4ref.hardware.sm import Blocked
 from fp4ref.ptx.run.state import LaunchContext, WarpState
@@ -260,6 +260,10 @@ def translate(context: LaunchContext) -> list[Step]:
             f"modelled:\n{lines}",
             rule="an unknown instruction is refused before anything runs",
             gap=", ".join(sorted({gap for _, gap in unknown})),
+            forms=tuple(
+                RefusedForm(opcode, tuple(at), gap)
+                for (opcode, gap), at in sorted(unknown.items())
+            ),
         )
     return steps
 

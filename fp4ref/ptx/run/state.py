@@ -7,7 +7,7 @@ but not into an address, a store or a branch.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -76,6 +76,8 @@ class LaunchContext:
         Names of the variables in shared memory.
     changes
         How many instructions so far could change what another warp sees.
+    on_turn
+        Called at every branch backwards.
     """
 
     program: Program
@@ -88,6 +90,7 @@ class LaunchContext:
     dynamic_nbytes: int
     output: list[str] = field(default_factory=list)
     changes: int = 0
+    on_turn: Callable[[], None] | None = None
     index: dict[str, int] = field(init=False)
     kinds: list[str] = field(init=False)
 
@@ -167,6 +170,11 @@ class WarpState:
     def first_lane(self) -> int:
         """Lowest executing lane."""
         return (self.mask & -self.mask).bit_length() - 1
+
+    @property
+    def statement(self) -> str:
+        """``file:line`` by ``.loc``, or ``PTX:line`` without one."""
+        return self.context.program.source(self.pc) or f"PTX:{self.line}"
 
     @property
     def at(self) -> str:

@@ -200,7 +200,8 @@ class _Parser(StatementParser):
             count *= self.integer(1 << 16)
             self.expect("]")
         size = TYPE_NBYTES[kind]
-        return Variable(name, "param", count * size, max(alignment, size))
+        nbytes = count * size
+        return Variable(name, "param", nbytes, max(alignment, size), pointer=pointer)
 
     def _body(self, entry: Entry) -> None:
         seen: set[str] = set()

@@ -114,6 +114,8 @@ class Variable:
         ``global``, ``const``, ``shared``, ``local`` or ``param``.
     nbytes
         0 for an unsized ``extern .shared`` array.
+    pointer
+        Whether a parameter is declared as a pointer, by ``.ptr``.
     """
 
     name: str
@@ -121,6 +123,7 @@ class Variable:
     nbytes: int
     alignment: int
     data: bytes | None = None
+    pointer: bool = False
 
 
 @dataclass(slots=True)
