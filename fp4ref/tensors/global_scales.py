@@ -162,11 +162,17 @@ def quantize_per(
     chosen = RECIPES[require_choice(recipe, "recipe", tuple(RECIPES), gap="recipe")]
     if "nvfp4" not in chosen.formats:
         raise InputError(f"recipe {recipe!r} has no global scale; take one for nvfp4")
+    if chosen.rows > 1 and per in ("row", "group"):
+        raise InputError(
+            f"recipe {recipe!r} per {per}: {chosen.rows} rows share a scale, and so "
+            "a global scale. Take per='tensor' or 'batch'",
+            gap="recipe",
+        )
     array = np.asarray(x)
     values = _values(array)
     drop = chosen.nan == "drop"
     vec_size = BLOCKS["nvfp4"].vec_size
-    amax = largest_magnitudes(values, vec_size, drop)
+    amax = largest_magnitudes(values, vec_size, drop, chosen.rows)
     largest = _largest_of(values, per, counts)
     encode, decode = automatic(largest, chosen)
     codes, scales = run_rule(

@@ -120,22 +120,24 @@ def compressed_tensors(x: NDArray[Any], scale: Scale) -> tuple[U8, U8]:
 
 
 def transformer_engine(
-    x: NDArray[Any], scale: Scale, *, measure: str = "", most: int = 448
+    x: NDArray[Any], scale: Scale, *, measure: str = "", most: int = 448, rows: int = 1
 ) -> tuple[U8, U8]:
     import torch
 
+    missing = -len(x) % rows  # its quantizer pads rows with zeros
+    padded = np.concatenate([x, np.zeros((missing, x.shape[1]), x.dtype)])
     codes, scales = reference().NVFP4QuantizerRef._quantize_blockwise_reference(
-        tensor(x),
+        tensor(padded),
         torch.tensor([scale.largest]),
         16,
-        1,
+        rows,
         pow_2_scales=False,
         nvfp4_use_4over6=bool(measure),
         nvfp4_e4m3_max=most,
         nvfp4_4over6_err_mode=measure or "MAE",
         eps=0.0,
     )
-    return unpacked(codes), byte(scales)
+    return unpacked(codes)[: len(x)], byte(scales)[: len(x)]
 
 
 def reference() -> Any:
@@ -192,6 +194,9 @@ ORIGINALS = {
     "modelopt_static": Original("nvidia-modelopt", modelopt_static),
     "compressed_tensors": Original("compressed_tensors", compressed_tensors),
     "transformer_engine": Original("transformer_engine", transformer_engine),
+    "transformer_engine_2d": Original(
+        "transformer_engine", partial(transformer_engine, rows=16)
+    ),
 }
 ORIGINALS |= {
     f"mx_{mode}": Original("torchao", partial(mx, mode=mode))

@@ -219,6 +219,7 @@ bool one(const char *name, Problem &p) {
     const auto is = [&](const char *other) { return !strcmp(name, other); };
     if (is("cutlass")) cutlass(p);
     else if (is("transformer_engine")) transformer_engine(p);
+    else if (is("transformer_engine_2d")) transformer_engine(p);  // of 16 x 16 elements
     else if (is("trtllm")) trtllm(p);
     else if (is("flashinfer")) flashinfer(p);
     else if (is("flashinfer_exact")) flashinfer_exact(p);

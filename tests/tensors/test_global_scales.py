@@ -19,7 +19,7 @@ def matrix(*shape: int) -> np.ndarray:
     return rng.standard_normal(shape).astype(np.float32) * spread
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [n for n in NAMES if RECIPES[n].rows == 1])
 def test_a_row_is_quantised_as_a_tensor_of_one_row(name: str) -> None:
     x = matrix(6, 64)
     q, scales = quantize_per(x, "row", recipe=name)
@@ -30,6 +30,19 @@ def test_a_row_is_quantised_as_a_tensor_of_one_row(name: str) -> None:
         assert alone.global_scale == scales.encode[i, 0]
     rel = np.linalg.norm(scales.dequantize(q) - x) / np.linalg.norm(x)
     assert rel < 0.15
+
+
+def test_rows_that_share_a_scale_share_the_global_one() -> None:
+    x = np.random.default_rng(5).standard_normal((2, 32, 32), np.float32)
+    x[1] *= 9
+    q, scales = quantize_per(x, "batch", recipe="transformer_engine_2d")
+    for i in range(2):
+        alone = quantize(x[i], recipe="transformer_engine_2d", global_scale="auto")
+        assert (alone.codes == q.codes[i]).all()
+        assert (alone.scales == q.scales[i]).all()
+        assert alone.global_scale == scales.encode[i, 0, 0]
+    with pytest.raises(InputError, match="per row: 16 rows share a scale"):
+        quantize_per(x, "row", recipe="transformer_engine_2d")
 
 
 def test_batches_groups_and_tensors() -> None:

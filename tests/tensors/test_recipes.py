@@ -115,13 +115,16 @@ def compare(recipe: Recipe, x: NDArray[Any], options: dict[str, Any]) -> None:
     largest = float(np.abs(wide).max()) if given == "auto" else 0.0
     encode = decode = None
     if given == "auto":
-        encode, decode = automatic_global_scale(wide, recipe)
+        encode, decode, _ = automatic_global_scale(wide, recipe)
     elif given is not None:
         encode = float(np.float32(given))
         decode = float(np.float32(1) / np.float32(given))
+    given_scales, ours, blocks = q.scales, q.codes, wide.reshape(-1, q.vec_size)
+    if recipe.rows > 1:
+        given_scales, ours, blocks = squares(recipe.rows, q.scales, q.codes, wide)
     codes, scales = outside(
         recipe.name,
-        wide.reshape(-1, q.vec_size),
+        blocks,
         encode=encode,
         decode=decode,
         ue8m0=q.scale_format is ScaleFormat.UE8M0,
@@ -131,14 +134,29 @@ def compare(recipe: Recipe, x: NDArray[Any], options: dict[str, Any]) -> None:
         drop=recipe.nan == "drop",
     )
     where = f"{recipe.name} {options} {x.dtype}"
-    differ = np.flatnonzero(q.scales.ravel() != scales)
-    assert not differ.size, f"{where}: scale of block {differ[:3]}, {wide.ravel()[:3]}"
-    ours = q.codes.reshape(codes.shape)
+    differ = np.flatnonzero(given_scales.ravel() != scales)
+    assert not differ.size, f"{where}: scale of block {differ[:3]}, {blocks[0, :3]}"
+    ours = ours.reshape(codes.shape)
     wrong = (ours != codes) & (scales != q.scale_format.nan_code)[:, None]
     assert not wrong.any(), (
         f"{where}: {int(wrong.sum())} codes, first at {np.argwhere(wrong)[0]}: x "
-        f"{wide.reshape(codes.shape)[wrong][:3]}, {ours[wrong][:3]} {codes[wrong][:3]}"
+        f"{blocks[wrong][:3]}, {ours[wrong][:3]} {codes[wrong][:3]}"
     )
+
+
+def squares(
+    rows: int, scales: NDArray[np.uint8], *matrices: NDArray[Any]
+) -> list[NDArray[Any]]:
+    """One scale of each square, whose rows must agree; and the squares, flat."""
+    tall = scales.reshape(-1, rows, scales.shape[1])
+    assert (tall == tall[:, :1]).all(), "the rows of a square have unequal scales"
+    flat = [
+        each.reshape(-1, rows, each.shape[1] // 16, 16)
+        .swapaxes(1, 2)
+        .reshape(-1, rows * 16)
+        for each in matrices
+    ]
+    return [tall[:, 0], *flat]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -225,6 +243,20 @@ def test_nan_and_inf_never_pass_in_silence(name: str) -> None:
         else:
             assert not nan.any()
         assert not nan[:, vec:].any()
+
+
+def test_a_square_and_its_transpose_have_the_same_values() -> None:
+    """What 16 x 16 is for; and the last rows are a square of their own."""
+    x = np.random.default_rng(0).standard_normal((64, 64), np.float32)
+    q, t = (quantize(m, recipe="transformer_engine_2d") for m in (x, x.T.copy()))
+    assert (q.codes == t.codes.T).all()
+    assert (q.dequantize() == t.dequantize().T).all()
+    plain, turned = (quantize(m, recipe="transformer_engine") for m in (x, x.T.copy()))
+    assert (plain.dequantize() != turned.dequantize().T).any()
+    rest = quantize(x[:40], recipe="transformer_engine_2d").scales
+    alone = quantize(x[32:40], recipe="transformer_engine_2d").scales
+    assert (rest[32:] == alone).all()
+    assert (alone == alone[0]).all()
 
 
 @pytest.mark.parametrize("name", NAMES)

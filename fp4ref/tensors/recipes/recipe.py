@@ -93,6 +93,8 @@ class Recipe:
         What the library stores: G, its inverse, or no such number.
     formats
         Block formats, default first.
+    rows
+        Rows that share a scale: 16 for blocks of 16 x 16. Each row still stores it.
     dtypes
         Types of the input that the library takes.
     """
@@ -108,6 +110,7 @@ class Recipe:
     range: float = 448.0
     formats: tuple[str, ...] = ("nvfp4",)
     scale_formats: tuple[ScaleFormat, ...] = (ScaleFormat.UE4M3,)
+    rows: int = 1
     dtypes: tuple[str, ...] = ("float32", "float16", "bfloat16")
 
 
@@ -128,14 +131,21 @@ def run_rule(recipe: Recipe, blocks: Blocks) -> tuple[U8, U8]:
     return codes.astype(np.uint8, copy=False), scales
 
 
-def largest_magnitudes(values: F32, vec_size: int, drop: bool) -> F32:
+def largest_magnitudes(values: F32, vec_size: int, drop: bool, rows: int = 1) -> F32:
     """Return the largest magnitude of each block (..., blocks).
 
     Parameters
     ----------
     drop
         Whether NaNs are left out, as ``max.f32`` does; a block of NaNs stays NaN.
+    rows
+        Of a block; the last one may have fewer. Each row has its block's.
     """
+    most = np.fmax if drop else np.maximum
     runs = np.abs(values).reshape(*values.shape[:-1], -1, vec_size)
-    largest: F32 = (np.fmax if drop else np.maximum).reduce(runs, axis=-1)
+    largest: F32 = most.reduce(runs, axis=-1)
+    if rows > 1:
+        first = np.arange(0, largest.shape[-2], rows)
+        shared = most.reduceat(largest, first, axis=-2)
+        largest = shared.repeat(rows, axis=-2)[..., : largest.shape[-2], :]
     return largest

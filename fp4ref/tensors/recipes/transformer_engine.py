@@ -1,6 +1,13 @@
-"""transformer_engine: CUTLASS's scale, and true divisions for the factor."""
+"""transformer_engine: CUTLASS's scale, and true divisions for the factor.
+
+By default TransformerEngine trains with blocks of 16 x 16 for weights, so that a weight
+and its transpose have the same values: the second recipe. Its 16 rows store the same
+scales, as the MMA takes one for every 16 elements of a row.
+"""
 
 from __future__ import annotations
+
+from typing import Final
 
 import numpy as np
 
@@ -21,16 +28,34 @@ def quantise(b: Blocks) -> tuple[U8, U8]:
     return b.times(np.minimum(np.float32(1) / divisor, FLT_MAX)), scales
 
 
+_FORMULA: Final = (
+    "scale = amax * (G * 1/6); code = x * min(1 / (scale * (1/G)), FLT_MAX)"
+)
+_SOURCE: Final = (
+    "TransformerEngine common/cast/nvfp4/core_nvfp4.cuh and "
+    "pytorch/custom_recipes/reference_nvfp4.py"
+)
+_BESIDE: Final = (
+    "its reference itself at d0067d0da, on the CPU: equal on 4 million numbers; not "
+    "the CUDA kernel"
+)
+
 RECIPES = (
     Recipe(
         name="transformer_engine",
-        summary="scale = amax * (G * 1/6); "
-        "code = x * min(1 / (scale * (1/G)), FLT_MAX)",
-        source="TransformerEngine common/cast/nvfp4/core_nvfp4.cuh and "
-        "pytorch/custom_recipes/reference_nvfp4.py",
+        summary=_FORMULA,
+        source=_SOURCE,
         version="d0067d0da (2026-08)",
-        beside="its reference itself at d0067d0da, on the CPU: equal on 4 million "
-        "numbers; not the CUDA kernel",
+        beside=_BESIDE,
         rule=quantise,
+    ),
+    Recipe(
+        name="transformer_engine_2d",
+        summary=f"{_FORMULA}; amax of 16 x 16, as for weights",
+        source=_SOURCE,
+        version="d0067d0da (2026-08)",
+        beside=_BESIDE,
+        rule=quantise,
+        rows=16,
     ),
 )
