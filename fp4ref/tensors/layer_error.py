@@ -24,7 +24,7 @@ from fp4ref.arguments import require_choice
 from fp4ref.errors import InputError
 from fp4ref.numerics.elements import BLOCKS
 from fp4ref.numerics.formats import F32
-from fp4ref.tensors.quantize import automatic_global_scale, quantize
+from fp4ref.tensors.quantize import WholeScale, automatic_global_scale, quantize
 from fp4ref.tensors.recipes import RECIPES
 from fp4ref.tensors.recipes.recipe import Recipe
 
@@ -146,10 +146,9 @@ def layer_error(
 
 def outliers(matrix: NDArray[Any]) -> tuple[Channel, ...]:
     """Return the columns whose largest magnitude stands out, worst first."""
-    slab = max(1, SLAB_ELEMENTS // matrix.shape[1])
     largest = np.zeros(matrix.shape[1], np.float32)
-    for start in range(0, len(matrix), slab):
-        part = np.abs(matrix[start : start + slab].astype(np.float32))
+    for slab in slabs(matrix.shape):
+        part = np.abs(matrix[slab].astype(np.float32))
         largest = np.fmax(largest, np.fmax.reduce(part, axis=0))
     median = float(np.median(largest))
     if median == 0:
@@ -165,21 +164,11 @@ def outliers(matrix: NDArray[Any]) -> tuple[Channel, ...]:
 def _error(
     w: NDArray[Any], x: F32 | None, recipe: Recipe, pool: ThreadPoolExecutor
 ) -> RecipeError:
-    format = recipe.formats[0]
-    decode: float | None = None
-    if recipe.global_scale != "none":
-        _, decode = automatic_global_scale(_largest(w), recipe)
-    slab = max(1, SLAB_ELEMENTS // w.shape[1])
-    parts = [w[start : start + slab] for start in range(0, len(w), slab)]
+    scale = whole_scale(w, recipe)
 
-    def part_error(part: NDArray[Any]) -> tuple[float, float, float, float, int]:
-        q = quantize(
-            part,
-            format,
-            recipe.name,
-            decode,
-            global_scale_convention="decode",
-        )
+    def part_error(slab: slice) -> tuple[float, float, float, float, int]:
+        part = w[slab]
+        q = quantize(part, recipe.formats[0], recipe.name, scale)
         values = part.astype(np.float32)
         difference = q.dequantize() - values
         nan_blocks = int((q.scales == q.scale_format.nan_code).sum())
@@ -189,7 +178,7 @@ def _error(
                 of_y = _squares(x @ difference.T, x @ values.T)
         return (*_squares(difference, values), *of_y, nan_blocks)
 
-    sums = list(pool.map(part_error, parts))
+    sums = list(pool.map(part_error, slabs(w.shape, recipe.rows)))
     off, whole, y_off, y_whole = (sum(each[i] for each in sums) for i in range(4))
     return RecipeError(
         recipe.name,
@@ -210,11 +199,18 @@ def _squares(difference: F32, values: F32) -> tuple[float, float]:
     return off, whole
 
 
-def _largest(w: NDArray[Any]) -> F32:
-    """Return the largest magnitude as an array; Inf counts, NaN does not."""
-    slab = max(1, SLAB_ELEMENTS // w.shape[1])
+def slabs(shape: tuple[int, ...], rows: int = 1) -> list[slice]:
+    """Cut a matrix into runs of rows, each a multiple of `rows` but the last."""
+    height = max(1, SLAB_ELEMENTS // shape[1] // rows) * rows
+    return [slice(start, start + height) for start in range(0, shape[0], height)]
+
+
+def whole_scale(w: NDArray[Any], recipe: Recipe) -> WholeScale | None:
+    """Return the global scale of a weight; Inf counts, NaN does not."""
+    if recipe.global_scale == "none":
+        return None
     found = [
-        np.fmax.reduce(np.abs(w[i : i + slab].astype(np.float32)), axis=None)
-        for i in range(0, len(w), slab)
+        np.fmax.reduce(np.abs(w[slab].astype(np.float32)), axis=None)
+        for slab in slabs(w.shape)
     ]
-    return np.fmax.reduce(np.array(found, np.float32), keepdims=True)
+    return automatic_global_scale(np.array(found, np.float32), recipe)

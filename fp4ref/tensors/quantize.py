@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -43,11 +43,27 @@ from fp4ref.tensors.recipes.recipe import (
 Nonfinite = Literal["propagate", "drop", "raise"]
 
 
+class WholeScale(NamedTuple):
+    """The global scale of a whole matrix, for parts of it that are quantised alone.
+
+    Attributes
+    ----------
+    encode, decode
+        G and its inverse, as the recipe's library rounds them.
+    largest
+        The magnitude that they follow from.
+    """
+
+    encode: float
+    decode: float
+    largest: float
+
+
 def quantize(
     x: ArrayLike,
     format: str = "nvfp4",
     recipe: str = "cutlass",
-    global_scale: float | Literal["auto"] | None = None,
+    global_scale: float | WholeScale | Literal["auto"] | None = None,
     scale_format: ScaleFormat | str | None = None,
     *,
     global_scale_convention: Literal["encode", "decode"] = "encode",
@@ -72,7 +88,8 @@ def quantize(
         None is one level of scales. ``"auto"`` is ``448 * 6 / amax``, 1.0 for an
         all-zero tensor; for UE4M3 only. NaNs do not count, an Inf makes it 1.0. For
         CUTLASS's recipe it stays below 2^119, beyond which blocks would come back too
-        small. A number is used as it is.
+        small. A number is used as it is. What `automatic_global_scale` gives for a
+        matrix quantises rows of it to the bytes that they have in the whole.
     global_scale_convention
         Of a number: ``"encode"`` is G, ``"decode"`` its inverse, as in
         `BlockScaled.from_packed`.
@@ -122,10 +139,10 @@ def quantize(
     drop = (nonfinite or chosen.nan) == "drop"
     by_blocks = recipe == "cutlass" and random_bits is None and not drop
     magnitudes = block_magnitudes(values, vec_size) if by_blocks else None
-    encode, decode = _settle_global_scale(
+    encode, decode, largest = _settle_global_scale(
         global_scale, global_scale_convention, chosen, scales_in, values, magnitudes
     )
-    auto = isinstance(global_scale, str)
+    auto = isinstance(global_scale, str | WholeScale)
     if magnitudes is not None:
         norm = 1.0 if encode is None else encode
         warn_of_losses(magnitudes, format, norm, scales_in, auto)
@@ -141,10 +158,11 @@ def quantize(
         dtype = require_array(x, "x").dtype.name
         blocks = _blocks(values, chosen, format, scales_in, encode, decode, drop, dtype)
         blocks = blocks._replace(round=_rounding(format, random_bits, values.shape))
-        if auto:
-            amax = np.asarray(largest_magnitude(values))
+        if largest is not None:
             blocks = blocks._replace(
-                largest=largest_behind(amax, blocks.encode, chosen)
+                largest=largest_behind(
+                    np.asarray(largest, np.float32), blocks.encode, chosen
+                )
             )
         codes, scales = run_rule(chosen, blocks)
         codes = codes.reshape(values.shape)
@@ -166,7 +184,7 @@ def _blocks(
     vec_size = BLOCKS[format].vec_size
     return Blocks(
         values=values.reshape(*values.shape[:-1], -1, vec_size),
-        amax=largest_magnitudes(values, vec_size, drop),
+        amax=largest_magnitudes(values, vec_size, drop, recipe.rows),
         encode=np.asarray(1.0 if encode is None else encode, np.float32),
         decode=np.asarray(1.0 if decode is None else decode, np.float32),
         one_level=encode is None,
@@ -224,26 +242,28 @@ def _scale_format_of(
 
 
 def _settle_global_scale(
-    global_scale: float | str | None,
+    global_scale: float | WholeScale | str | None,
     convention: str,
     recipe: Recipe,
     scale_format: ScaleFormat,
     values: NDArray[np.float32],
     magnitudes: tuple[F32, int, int] | None,
-) -> tuple[float | None, float | None]:
-    """Return G and its inverse: what is asked for; ``"auto"`` follows the values."""
+) -> tuple[float | None, float | None, float | None]:
+    """Return G, its inverse, and the magnitude behind them unless G was a number."""
     require_choice(convention, "global_scale_convention", ("encode", "decode"))
     if global_scale is None:
-        return None, None
+        return None, None, None
     if recipe.global_scale == "none":
         raise InputError(
             f"global_scale with recipe {recipe.name!r}, which has one level of scales; "
             "pass None"
         )
+    if isinstance(global_scale, WholeScale):
+        return global_scale
     if not isinstance(global_scale, str):
         given = positive_float32(global_scale, "global_scale")
         other = positive_float32(np.float32(1) / np.float32(given), "1 / global_scale")
-        return (given, other) if convention == "encode" else (other, given)
+        return (given, other, None) if convention == "encode" else (other, given, None)
     if global_scale != "auto" or scale_format is not ScaleFormat.UE4M3:
         raise InputError(
             f"global_scale: {global_scale!r} with {scale_format.name} scales; pass a "
@@ -252,16 +272,17 @@ def _settle_global_scale(
     if magnitudes is None:
         return automatic_global_scale(values, recipe)
     largest, _, infs = magnitudes
-    amax = np.asarray(np.inf if infs else largest.max(), np.float32)
-    encode, decode = automatic(amax, recipe)
-    return float(encode), float(decode)
+    return _whole_scale(np.float32(np.inf if infs else largest.max()), recipe)
 
 
-def automatic_global_scale(values: F32, recipe: Recipe) -> tuple[float, float]:
+def automatic_global_scale(values: F32, recipe: Recipe) -> WholeScale:
     """Return G and its inverse for the whole tensor; see `global_scales.automatic`."""
-    amax = largest_magnitude(values)
+    return _whole_scale(largest_magnitude(values), recipe)
+
+
+def _whole_scale(amax: np.float32, recipe: Recipe) -> WholeScale:
     encode, decode = automatic(np.asarray(amax), recipe)
-    return float(encode), float(decode)
+    return WholeScale(float(encode), float(decode), float(amax))
 
 
 def _refuse_nonfinite(values: F32) -> None:

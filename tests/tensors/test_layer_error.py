@@ -10,6 +10,7 @@ import sys
 import time
 import warnings
 from pathlib import Path
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -20,6 +21,7 @@ from typer.testing import CliRunner
 from fp4ref.commands import app
 from fp4ref.errors import InputError
 from fp4ref.tensors import layer_error as module
+from fp4ref.tensors.block_scaled import BlockScaled
 from fp4ref.tensors.layer_error import layer_error, outliers
 from fp4ref.tensors.quantize import quantize
 from fp4ref.tensors.recipes import RECIPES
@@ -52,6 +54,38 @@ def test_slabs_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "SLAB_ELEMENTS", 5 * 64)
     for one, many in zip(whole, layer_error("w", W).errors, strict=True):
         assert many.w == pytest.approx(one.w, rel=1e-12)
+
+
+@pytest.mark.parametrize("name", RECIPES)
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_slabs_have_the_bytes_of_the_whole(
+    monkeypatch: pytest.MonkeyPatch, name: str, dtype: str
+) -> None:
+    """On values whose 4-or-6, ties and factors hang on the last bit of G."""
+    recipe = RECIPES[name]
+    auto = None if recipe.global_scale == "none" else "auto"
+    monkeypatch.setattr(module, "SLAB_ELEMENTS", 16 * 64)
+    seen: list[BlockScaled] = []
+
+    def keep(*arguments: Any, **options: Any) -> BlockScaled:
+        seen.append(quantize(*arguments, **options))
+        return seen[-1]
+
+    monkeypatch.setattr(module, "quantize", keep)
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        grid = rng.choice(np.array([0.5, 1, 1.5, 2, 2.5, 3, 3.5, 5, 6]), (40, 64))
+        w = (grid * rng.uniform(0.5, 1) * 2.0 ** rng.integers(-3, 4, (40, 1))).astype(
+            getattr(ml_dtypes, dtype, dtype)
+        )
+        seen.clear()
+        layer_error("w", w, [name], threads=1)
+        whole = quantize(w, recipe.formats[0], name, auto)
+        assert [len(each.codes) for each in seen] == [16, 16, 8]
+        for part in ("codes", "scales"):
+            joined = np.concatenate([getattr(each, part) for each in seen])
+            assert (joined == getattr(whole, part)).all()
+        assert {each.global_scale for each in seen} == {whole.global_scale}
 
 
 def test_threads_of_blas_change_nothing() -> None:
