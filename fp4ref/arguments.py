@@ -29,8 +29,13 @@ def require_array(value: object, name: str) -> NDArray[Any]:
     Raises
     ------
     InputError
-        It is ragged, or holds Python objects or text.
+        It is ragged, holds Python objects or text, or is masked.
     """
+    if isinstance(value, np.ma.MaskedArray):
+        raise InputError(
+            f"{name} is a masked array, and its mask would be lost. Pass "
+            f"{name}.filled(0), or another number for what is masked"
+        )
     try:
         array = np.asarray(value)
     except (TypeError, ValueError, OverflowError) as error:

@@ -39,6 +39,7 @@ from fp4ref.tensors.block_format import (
     read_scales,
     require_format,
 )
+from fp4ref.tensors.losses import warn_of_nan_scales, warn_of_overflow
 
 FloatT = TypeVar("FloatT", np.float32, np.float64)
 
@@ -146,6 +147,13 @@ class BlockScaled:
         ------
         InputError
             As for the class, or the convention or nibble order is not one of the two.
+
+        Warns
+        -----
+        NonFiniteWarning
+            A scale is NaN.
+        GlobalScaleWarning
+            The global scale looks like the inverse.
         """
         data = require_codes(packed, "packed")
         block = BLOCKS[require_format(format)]
@@ -173,6 +181,7 @@ class BlockScaled:
         if nibble_order == "split" and bits == 4:
             data = _joined(data, block.vec_size)
         matrix = cls(unpack_codes(data, bits), scales, format, scale_format)
+        warn_of_nan_scales(matrix.scales, matrix.scale_format)
         if global_scale is None:
             return matrix
         encode = _encode_scale(matrix, global_scale, global_scale_convention)
@@ -215,10 +224,17 @@ class BlockScaled:
         Without a global scale float64 is exact. The quotient is taken in float64 and
         then rounded to `dtype`.
 
+        A NaN scale makes its block NaN.
+
         Raises
         ------
         InputError
             `dtype` is neither float32 nor float64.
+
+        Warns
+        -----
+        NonFiniteWarning
+            A value is beyond float32 and became Inf.
         """
         if dtype not in (np.float32, np.float64):
             raise InputError(f"dtype {dtype!r}; need numpy.float32 or numpy.float64")
@@ -229,8 +245,13 @@ class BlockScaled:
             dtype="float64",
             element_format=self.format,
         )
+        exact = values / (self.global_scale or 1.0)
+        if dtype is np.float64:
+            return exact
         with np.errstate(over="ignore", under="ignore"):  # 6 * 2^127 is Inf in float32
-            return (values / (self.global_scale or 1.0)).astype(dtype)
+            rounded: NDArray[Any] = exact.astype(dtype)
+        warn_of_overflow(exact, rounded)
+        return rounded
 
     def transpose(self) -> NoReturn:
         """Refuse: codes pair up and share scales along K.

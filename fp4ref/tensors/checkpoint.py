@@ -270,10 +270,14 @@ def _misfit(found: tuple[int, ...], n: int, k: int) -> str:
 
 
 def _odd_values(values: NDArray[Any]) -> list[str]:
-    """Say whether floats look like codes, or like a matrix quantised already."""
+    """Say whether floats are NaN or Inf, or look like codes."""
+    wrong = ~np.isfinite(values)
+    if wrong.any():
+        n, k = np.unravel_index(int(wrong.argmax()), values.shape)
+        return [
+            f"{int(wrong.sum())} NaN or Inf, the first, {values[n, k]}, at [{n}, {k}]"
+        ]
     sample = values[:256].astype(np.float32)
-    if not np.isfinite(sample).all():
-        return [f"{int((~np.isfinite(sample)).sum())} NaN or Inf in the first rows"]
     whole = (sample == np.floor(sample)).all() and sample.min(initial=0) >= 0
     if whole and 2 < sample.max(initial=0) <= 255:
         return [

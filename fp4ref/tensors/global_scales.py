@@ -14,13 +14,17 @@ from typing import Any, Final, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fp4ref.arguments import require_choice
+from fp4ref.arguments import require_array, require_choice
 from fp4ref.errors import InputError
 from fp4ref.layout.int_tuple import whole
 from fp4ref.numerics.elements import BLOCKS, ScaleFormat, element
 from fp4ref.numerics.formats import F32
 from fp4ref.tensors.block_scaled import BlockScaled
-from fp4ref.tensors.losses import MOST_AUTO_SCALE, warn_of_nonfinite
+from fp4ref.tensors.losses import (
+    MOST_AUTO_SCALE,
+    warn_of_nonfinite,
+    warn_of_overflow,
+)
 from fp4ref.tensors.recipes import RECIPES
 from fp4ref.tensors.recipes.recipe import (
     FLT_MAX,
@@ -97,7 +101,7 @@ class GlobalScales:
         Raises
         ------
         InputError
-            The batches differ.
+            The batches differ, or an element of alpha is 0 or Inf in float32.
         """
         if self.encode.shape[:-2] != b.encode.shape[:-2]:
             raise InputError(
@@ -107,6 +111,15 @@ class GlobalScales:
         with np.errstate(all="ignore"):
             product: F32 = self.encode * np.swapaxes(b.encode, -1, -2)
             inverse: F32 = _ONE / product
+        wrong = ~np.isfinite(inverse) | (inverse == 0)
+        if wrong.any():
+            at = tuple(int(i) for i in np.argwhere(wrong)[0])
+            raise InputError(
+                f"alpha{list(at)}, 1 over the product of the global scales of row "
+                f"{at[-2]} of A and row {at[-1]} of B, is {inverse[at]:g} in float32. "
+                "Divide A or B by a power of two before quantising, and D by its "
+                "inverse"
+            )
         return inverse
 
     def dequantize(self, q: BlockScaled) -> NDArray[np.float32]:
@@ -116,6 +129,11 @@ class GlobalScales:
         ------
         InputError
             The shapes differ, or `q` has a global scale of its own.
+
+        Warns
+        -----
+        NonFiniteWarning
+            A value is beyond float32 and became Inf.
         """
         if q.global_scale is not None or q.shape[:-1] != self.encode.shape[:-1]:
             raise InputError(
@@ -123,7 +141,9 @@ class GlobalScales:
                 "for each row, and none in the matrix itself"
             )
         with np.errstate(all="ignore"):
-            values: F32 = (q.dequantize(np.float64) / self.encode).astype(np.float32)
+            exact = q.dequantize(np.float64) / self.encode
+            values: F32 = exact.astype(np.float32)
+        warn_of_overflow(exact, values)
         return values
 
 
@@ -168,7 +188,7 @@ def quantize_per(
             "a global scale. Take per='tensor' or 'batch'",
             gap="recipe",
         )
-    array = np.asarray(x)
+    array = require_array(x, "x")
     values = _values(array)
     drop = chosen.nan == "drop"
     vec_size = BLOCKS["nvfp4"].vec_size

@@ -123,16 +123,23 @@ def layer_error(
             "and (M, K)"
         )
     said = list(notes)
-    bad = int(w.size - np.isfinite(w).sum())
-    if bad:
-        said.append(f"{bad} NaN or Inf in w; errors are over what stays finite")
+    for which, matrix in {"w": w, "x": x}.items():
+        bad = 0 if matrix is None else int(matrix.size - np.isfinite(matrix).sum())
+        if bad:
+            said.append(f"{bad} NaN or Inf in {which}; errors are over what is finite")
     fitting = [r for r in chosen if w.shape[1] % BLOCKS[r.formats[0]].vec_size == 0]
     with (
         warnings.catch_warnings(),
         ThreadPoolExecutor(threads or os.cpu_count()) as pool,
     ):
         warnings.simplefilter("ignore")  # what is lost is the table itself
-        errors = tuple(_error(w, x, recipe, pool) for recipe in fitting)
+        made = [_error(w, x, recipe, pool) for recipe in fitting]
+    errors = tuple(error for error, _ in made)
+    said += [
+        f"{error.recipe}: {beyond} values beyond float32 are left out"
+        for error, beyond in made
+        if beyond
+    ]
     n, k = w.shape
     return LayerError(
         name,
@@ -163,29 +170,36 @@ def outliers(matrix: NDArray[Any]) -> tuple[Channel, ...]:
 
 def _error(
     w: NDArray[Any], x: F32 | None, recipe: Recipe, pool: ThreadPoolExecutor
-) -> RecipeError:
+) -> tuple[RecipeError, int]:
+    """Return the errors, and how many finite numbers became Inf on the way."""
     scale = whole_scale(w, recipe)
 
-    def part_error(slab: slice) -> tuple[float, float, float, float, int]:
+    def part_error(slab: slice) -> tuple[float, float, float, float, int, int]:
         part = w[slab]
         q = quantize(part, recipe.formats[0], recipe.name, scale)
         values = part.astype(np.float32)
-        difference = q.dequantize() - values
+        with np.errstate(all="ignore"):
+            difference = q.dequantize() - values
         nan_blocks = int((q.scales == q.scale_format.nan_code).sum())
+        beyond = int((np.isinf(difference) & np.isfinite(values)).sum())
         of_y = (0.0, 0.0)
         if x is not None:
             with np.errstate(all="ignore"):
-                of_y = _squares(x @ difference.T, x @ values.T)
-        return (*_squares(difference, values), *of_y, nan_blocks)
+                y = x @ values.T
+                of_y = _squares(x @ difference.T, y)
+            if np.isfinite(x).all() and np.isfinite(values).all():
+                beyond += int((~np.isfinite(y)).sum())
+        return (*_squares(difference, values), *of_y, nan_blocks, beyond)
 
     sums = list(pool.map(part_error, slabs(w.shape, recipe.rows)))
     off, whole, y_off, y_whole = (sum(each[i] for each in sums) for i in range(4))
-    return RecipeError(
+    error = RecipeError(
         recipe.name,
         sqrt(off / whole) if whole else None,
         sqrt(y_off / y_whole) if x is not None and y_whole else None,
         sum(each[4] for each in sums),
     )
+    return error, sum(each[5] for each in sums)
 
 
 def _squares(difference: F32, values: F32) -> tuple[float, float]:

@@ -23,7 +23,7 @@ class UnderflowWarning(UserWarning):
 
 
 class NonFiniteWarning(UserWarning):
-    """The input holds NaN or Inf, which E2M1 cannot."""
+    """NaN or Inf: in the input, which E2M1 cannot hold; in scales; or decoded."""
 
 
 def warn_of_losses(
@@ -136,6 +136,37 @@ def warn_of_nonfinite(
         NonFiniteWarning,
         stacklevel=3,
     )
+
+
+def warn_of_nan_scales(scales: NDArray[np.uint8], scale_format: ScaleFormat) -> None:
+    """Warn of scales that are NaN in what others stored; the loader is one frame up."""
+    codes = np.arange(256, dtype=np.uint8)
+    wrong = np.isnan(scale_format.decode(codes))[scales]
+    if wrong.any():
+        at = tuple(int(i) for i in np.argwhere(wrong)[0])
+        warnings.warn(
+            f"{int(wrong.sum())} of {scales.size} scales are NaN, the first at "
+            f"scales{list(at)}: their blocks decode to NaN. Either they overflowed "
+            "when they were written, or they are in another format or layout",
+            NonFiniteWarning,
+            stacklevel=3,
+        )
+
+
+def warn_of_overflow(exact: NDArray[np.float64], values: NDArray[np.float32]) -> None:
+    """Warn of values that are Inf in float32 alone; the decoder is one frame up."""
+    if not np.isinf(values).any():
+        return
+    wrong = np.isinf(values) & np.isfinite(exact)
+    if wrong.any():
+        at = tuple(int(i) for i in np.argwhere(wrong)[0])
+        warnings.warn(
+            f"{int(wrong.sum())} values are beyond float32 and became Inf, the first, "
+            f"{exact[at]:g}, at {list(at)}. Take dtype=numpy.float64, or look whether "
+            "the global scale is the inverse",
+            NonFiniteWarning,
+            stacklevel=3,
+        )
 
 
 def warn_of_outcome(

@@ -53,7 +53,8 @@ class Unscaled:
             known = ", ".join(str(name) for name in _BY_DTYPE)
             raise InputError(f"{array.dtype} is no operand format; there are {known}")
         element = ELEMENTS[format]
-        codes = np.array(array, order="C").view(element.code_dtype)
+        native = array.dtype.newbyteorder("=")  # the bytes of a ">f2" are swapped
+        codes = array.astype(native, order="C").view(element.code_dtype)
         codes &= codes.dtype.type((1 << element.bits) - 1)
         codes.flags.writeable = False
         return cls(codes, format)
