@@ -12,6 +12,7 @@ Importing the package imports no CUDA and compiles nothing.
 
 from fp4ref.device.diagnosis import doctor
 from fp4ref.evidence import oracle
+from fp4ref.evidence.check import check
 from fp4ref.evidence.comparison import Comparison, compare
 from fp4ref.evidence.protocol import certify, explore
 from fp4ref.evidence.triage import triage
@@ -36,6 +37,7 @@ __all__ = [
     "ScaleFormat",
     "Trace",
     "certify",
+    "check",
     "choose",
     "compare",
     "doctor",

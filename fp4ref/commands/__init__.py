@@ -1,7 +1,8 @@
 """commands: the command line, one module a command.
 
 A new command is a new module here with its function, and one line in `COMMANDS`. Exit
-status 0 is right, 1 a difference or a fault, 2 bad input; see `exit_status`.
+status 0 is right, 1 a difference or a fault, 2 bad input; see `exit_status`. Only
+`check` has a 3: what it was given is not modelled.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import typer
 from fp4ref.commands.attest import attest_command
 from fp4ref.commands.bench import bench_command
 from fp4ref.commands.certify import certify_command
+from fp4ref.commands.check import check_command
 from fp4ref.commands.compare import compare_command
 from fp4ref.commands.cutlass import cutlass_command
 from fp4ref.commands.doctor import doctor_command
@@ -44,6 +46,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "smoke": smoke_command,
     "cutlass": cutlass_command,
     "sass": sass_command,
+    "check": check_command,
     "compare": compare_command,
     "triage": triage_command,
     "certify": certify_command,

@@ -200,8 +200,10 @@ class _Parser(StatementParser):
             count *= self.integer(1 << 16)
             self.expect("]")
         size = TYPE_NBYTES[kind]
-        nbytes = count * size
-        return Variable(name, "param", nbytes, max(alignment, size), pointer=pointer)
+        alignment = max(alignment, size)
+        return Variable(
+            name, "param", count * size, alignment, kind=kind, pointer=pointer
+        )
 
     def _body(self, entry: Entry) -> None:
         seen: set[str] = set()

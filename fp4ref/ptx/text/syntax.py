@@ -114,8 +114,8 @@ class Variable:
         ``global``, ``const``, ``shared``, ``local`` or ``param``.
     nbytes
         0 for an unsized ``extern .shared`` array.
-    pointer
-        Whether a parameter is declared as a pointer, by ``.ptr``.
+    kind, pointer
+        Of a parameter: type of its elements, and whether ``.ptr`` declares a pointer.
     """
 
     name: str
@@ -123,6 +123,7 @@ class Variable:
     nbytes: int
     alignment: int
     data: bytes | None = None
+    kind: str = ""
     pointer: bool = False
 
 
