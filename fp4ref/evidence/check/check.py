@@ -160,7 +160,7 @@ def _runs(
     for schedule in schedules:
         before: Outcome | None = None
         for ordering in order:
-            if before is not None and before.ended and not before.relies:
+            if before is not None and before.ended and before.keeps_to_the_text:
                 # Nothing was asked of the ordering, so the other one changes nothing.
                 outcomes.append(
                     replace(before, ordering=ordering, findings=[], same_as=before.name)

@@ -16,6 +16,7 @@ from fp4ref.evidence.check.finding import RELIED_ON, Finding, Kind, Place
 from fp4ref.evidence.check.kernel_text import KernelText
 from fp4ref.evidence.check.launch import Launch
 from fp4ref.execution.traced_machine import TracedMachine
+from fp4ref.hardware.advisory import SILENT
 from fp4ref.hardware.machine import Machine
 from fp4ref.hardware.machine_state import Ordering
 from fp4ref.hardware.order.race import Race
@@ -27,6 +28,7 @@ Contents = tuple[NDArray[np.uint8], NDArray[np.bool_]]
 """Bytes of a buffer after the launch, and which of them were ever written."""
 
 _TAILS = {"error": "", "allowed": RELIED_ON, "review": ", for review"}
+_SILENT = {advisory.value for advisory in SILENT}
 _AT = re.compile(r" at (\S+:\d+)$")
 _STATEMENT = re.compile(r"(?:^|at )(\S+:\d+)$")
 
@@ -69,6 +71,11 @@ class Outcome:
     def clean(self) -> bool:
         """Whether it showed no error."""
         return all(each.ok for each in self.findings)
+
+    @property
+    def keeps_to_the_text(self) -> bool:
+        """Whether no rule that an ordering could relax came up."""
+        return self.clean and not self.relies
 
 
 @dataclass(frozen=True)
@@ -253,7 +260,7 @@ class Checked:
             outcome.findings.append(Finding("incomplete", "not all was checked", why))
         for text, count in machine.advisories.items():
             row = of_advisory(text)
-            outcome.relies = True
+            outcome.relies |= text not in _SILENT
             what = f"{count} times" if count > 1 else "once"
             outcome.findings.append(Finding("advisory", text, what, evidence=row))
 

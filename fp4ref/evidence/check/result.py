@@ -197,7 +197,7 @@ def _run(outcome: Outcome) -> str:
     if outcome.same_as:
         return ""
     tail = "" if outcome.ended else " (stopped)"
-    alike = outcome.ordering == "ptx" and outcome.ended and not outcome.relies
+    alike = outcome.ordering == "ptx" and outcome.ended and outcome.keeps_to_the_text
     return (
         f"{outcome.schedule}, {'ptx or shipped' if alike else outcome.ordering}{tail}"
     )

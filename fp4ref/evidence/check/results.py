@@ -41,7 +41,7 @@ def disagreements(launch: Launch, outcomes: Sequence[Outcome]) -> Iterator[Findi
     ended = [each for each in outcomes if each.contents]
     asked = {n for n, b in launch.buffers.items() if b.is_result}
     for name, buffer in launch.buffers.items():
-        if name not in asked if asked else buffer.data is not None:
+        if asked and name not in asked:
             continue
         for other in ended[1:]:
             first, second = ended[0].contents[name], other.contents[name]
