@@ -135,7 +135,11 @@ def _write(found: Check, launch: Launch, player: Path | None) -> None:
             _write_array(buffer.out, found.outputs[name])
     if player is not None and found.trace is not None:
         title = f"fp4ref check: {found.entry}"
-        write_text(player, play(found.trace, title=title).page())
+        if not len(found.trace):
+            raise InputError(f"{player}: the run has no event to show; not written")
+        # A run that stopped is shown where it stopped.
+        step = 0 if found.ok else len(found.trace) - 1
+        write_text(player, play(found.trace, title=title, step=step).page())
 
 
 def _write_array(path: Path, array: Any) -> None:
