@@ -11,6 +11,7 @@ from wrong_arguments import FLOATS, Public
 
 import fp4ref
 from fp4ref import layout, numerics, oracle, viz
+from fp4ref.evidence.check import Launch
 from fp4ref.gemm.config import FIELDS
 from fp4ref.layout import Layout, SwizzledScales, SwizzleMode
 from fp4ref.numerics import ElementFormat, ScaleFormat, decode_a, decode_b
@@ -223,6 +224,7 @@ KERNEL = fp4ref.run(QA, QA, backend="ptx")
 def functions_of_fp4ref() -> Iterator[Public]:
     """Everything callable in `fp4ref`, and the two roads of `fp4ref.oracle`."""
     yield from functions_that_plan()
+    yield from functions_that_check()
     yield from functions_that_multiply()
     yield from functions_that_make_operands()
     yield Public(
@@ -314,6 +316,22 @@ def functions_that_multiply() -> Iterator[Public]:
         | dict.fromkeys(("backend", "ordering", "schedule", "races"), "choice")
         | {"sms": "whole", "tiles": "wholes", "trace": "flag"},
         optional | {"schedule": (-1, 0, 3, 10**30), "tiles": (None,)},
+    )
+
+
+def functions_that_check() -> Iterator[Public]:
+    """Somebody's kernel: this one ends at once."""
+    text = ".version 8.8\n.target sm_100a\n.address_size 64\n.entry k() { ret; }\n"
+    lists = {"schedules": ["eager"], "orderings": ["ptx"]}
+    yield Public(
+        fp4ref.check,
+        {"kernel": text, "launch": Launch((1, 1, 1), (32, 1, 1), ())}
+        | lists
+        | {"steps": 100, "seconds": 60.0, "trace": False},
+        {"kernel": "kernel", "launch": "launch", "steps": "whole", "trace": "flag"}
+        | dict.fromkeys(lists, "schedules")
+        | {"seconds": "number"},
+        {"steps": (3, 10**30), "seconds": (1.5, 3, 10**30)},
     )
 
 

@@ -135,6 +135,7 @@ NO_GAP = {
     "scale_format": "all that kind::mxf4nvf4 has with this vector size",
     "rounding": "all that cvt.ue8m0x2 has",
     "dtype": "types that hold the products",
+    "data_type": "all that cuda.h has",
     "dump.dtype": "the format's own type and its bits",
     "'d'": "arrays of a dump",
     "scales": "arrays of a dump",

@@ -55,6 +55,9 @@ NOT: dict[str, tuple[Any, ...]] = {
     "fault": (*ANYTHING, *SCALARS, *LISTS, ValueError("x")),
     "names": (Unusable(), "timeline", 3, 1.5, True, len, ["nonsense"], [None]),
     "wholes": (Unusable(), "0", 3, 1.5, True, len, None, ["a"], [1.5], [99], [None]),
+    "kernel": (Unusable(), b"bytes", {}, {"a": 1}, set(), 2 + 1j, len, *SCALARS),
+    "launch": (Unusable(), b"bytes", {}, {"a": 1}, set(), 2 + 1j, len, *SCALARS),
+    "schedules": (Unusable(), "text", len, *SCALARS, [], [1.5], ["soon"], [None]),
     "flag": (*ANYTHING, 1.5, None, 3, RAGGED),
     "scales": (
         *(*ANYTHING, *SCALARS, *FLOATS, RAGGED, [[1, 2]]),

@@ -72,11 +72,12 @@ def check(
     """
     wanted = _schedules(schedules)
     orders: list[Ordering] = [
-        require_choice(each, "orderings", ORDERINGS)
-        for each in require_list(orderings, "orderings", "'ptx' and 'shipped'")
+        require_choice(ordering, "orderings", ORDERINGS)
+        for ordering in require_list(orderings, "orderings", "'ptx' and 'shipped'")
     ]
     if not orders:
         raise InputError("orderings: name one at least")
+    require_choice(trace, "trace", (True, False))
     budget = Budget(require_integer(steps, "steps", 1), _positive(seconds, "seconds"))
     text = read_kernel(kernel)
     if not isinstance(launch, Launch):

@@ -15,12 +15,13 @@ from fp4ref.evidence.check.one_run import Contents, Outcome
 
 def mismatches(launch: Launch, outcome: Outcome) -> Iterator[Finding]:
     """Hold each buffer of one run against what it should hold."""
+    right: NDArray[np.bool_]
     for name, (data, written) in outcome.contents.items():
         buffer = launch.buffers[name]
         if buffer.expected is None:
             continue
         want = np.ascontiguousarray(buffer.expected).reshape(-1).view(np.uint8)
-        right: NDArray[np.bool_] = _equal(buffer, data, want)
+        right = _equal(buffer, data, want)
         right = np.logical_and(right, _whole(buffer, written))
         if not right.all():
             what = _difference(buffer, right, data, want, written)
@@ -70,7 +71,8 @@ def _rule(tolerance: Tolerance | None) -> str:
 
 def _whole(buffer: Buffer, each: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Of bytes that are right: elements of which all bytes are."""
-    found: NDArray[np.bool_] = each.reshape(-1, buffer.dtype.itemsize).all(axis=1)
+    rows = each.reshape(-1, buffer.dtype.itemsize)
+    found: NDArray[np.bool_] = np.all(rows, axis=1)
     return found
 
 
