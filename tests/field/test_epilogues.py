@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from cuda_kernels import fault, needs_nvrtc, run
@@ -69,7 +71,7 @@ extern "C" __global__ void k(float* out, const float* in) {
 INPUT = np.linspace(0.1, 5, 32).astype(np.float32)
 
 
-HALF_GAPS = {"ptx-float-half", "ptx-logic", "ptx-cvt"}
+HALF_GAPS = {"ptx-logic", "ptx-cvt"}
 
 
 def function(expression: str) -> str:
@@ -99,9 +101,40 @@ def test_b85_functions_whose_result_is_exact_or_rounded_once(
     assert (out.view(np.uint32) == want.view(np.uint32)).all()
 
 
+TENTH, FIFTH = Fraction(float(np.float32(0.1))), Fraction(float(np.float32(0.2)))
+DIRECTED = {
+    "__fmul_rd(x, 0.1f)": (lambda x: x * TENTH, "down"),
+    "__fadd_ru(x, 0.1f)": (lambda x: x + TENTH, "up"),
+    "__fmaf_rz(x, 0.1f, 0.2f)": (lambda x: x * TENTH + FIFTH, "down"),
+}
+
+
+@pytest.mark.parametrize("expression", DIRECTED)
+def test_b85_functions_that_round_in_a_direction(expression: str) -> None:
+    exact, way = DIRECTED[expression]
+    out, _ = run(function(expression), INPUT, out_nbytes=128)
+    for x, found in zip(INPUT, out.view(np.float32), strict=True):
+        want = exact(Fraction(float(x)))
+        far = np.nextafter(found, np.float32(np.inf if way == "down" else -np.inf))
+        low, high = sorted(Fraction(float(v)) for v in (found, far))
+        assert low <= want <= high
+        assert want != Fraction(float(far))
+
+
+def test_b85_a_sum_of_halves_is_rounded_once() -> None:
+    expression = "__half2float(__hadd(__float2half(x), __float2half(x + 0.3f)))"
+    out, _ = run(function(expression), INPUT, out_nbytes=128)
+    halves = INPUT.astype(np.float16), (INPUT + np.float32(0.3)).astype(np.float16)
+    want = (halves[0].astype(float) + halves[1]).astype(np.float16)
+    assert (out.view(np.float32) == want).all()
+
+
 @pytest.mark.parametrize(
     ("expression", "want", "ulp"),
     [("logf(x)", np.log(INPUT.astype(float)), 1),
+     ("expf(x)", np.exp(INPUT.astype(float)), 1),
+     ("x / (1.0f + expf(-x))", INPUT / (1 + np.exp(-INPUT.astype(float))), 2),
+     ("(float)exp((double)x)", np.exp(INPUT.astype(float)), 0),
      ("powf(x, 1.5f)", INPUT.astype(float) ** 1.5, 4)],
 )  # fmt: skip
 def test_b85_functions_stay_within_the_error_that_cuda_states(
@@ -116,21 +149,11 @@ def test_b85_functions_stay_within_the_error_that_cuda_states(
 @pytest.mark.parametrize(
     ("expression", "gaps"),
     [
-        ("expf(x)", {"ptx-float-rounding", "ptx-approximate"}),
-        ("x / (1.0f + expf(-x))", {"ptx-float-rounding", "ptx-approximate"}),
         ("__expf(x)", {"ptx-approximate"}),
         ("exp2f(x)", {"ptx-approximate"}),
         ("rsqrtf(x)", {"ptx-approximate"}),
         ("__fdividef(x, 3.0f)", {"ptx-approximate"}),
-        (
-            "fmodf(x, 0.3f)",
-            {"ptx-float-rounding", "ptx-approximate", "ptx-float-bits"},
-        ),
-        ("__fmul_rd(x, 0.3f)", {"ptx-float-rounding"}),
-        ("__fadd_ru(x, 0.1f)", {"ptx-float-rounding"}),
-        ("__fmaf_rz(x, 0.1f, 0.2f)", {"ptx-float-rounding"}),
-        ("(float)exp((double)x)", {"ptx-float64", "ptx-cvt"}),
-        ("__half2float(__hadd(__float2half(x), __float2half(x)))", {"ptx-float-half"}),
+        ("fmodf(x, 0.3f)", {"ptx-approximate", "ptx-float-bits"}),
         ("__half2float(hexp(__float2half(x)))", {"ptx-approximate", *HALF_GAPS}),
     ],
 )

@@ -287,11 +287,11 @@ def test_negation_magnitude_and_complement(kind: str) -> None:
 REFUSED = [
     "add.sat.s32 %r1, %r2, %r3", "add.cc.u32 %r1, %r2, %r3", "mad24.lo.u32 %r1, %r2, "
     "%r3, %r4", "mul24.lo.s32 %r1, %r2, %r3", "mad.hi.sat.s32 %r1, %r2, %r3, %r4",
-    "dp2a.lo.u32.u32 %r1, %r2, %r3, %r4", "add.b32 %r1, %r2, %r3",
+    "dp2a.lo.u32.u32 %r1, %r2, %r3, %r4",
     "vadd.u32.u32.u32 %r1, %r2, %r3", "min.relu.s32 %r1, %r2, "
     "%r3", "sad.u32 %r1, %r2, %r3, %r4", "add.s16x2 %r1, %r2, %r3",
     "szext.wrap.s32 %r1, %r2, %r3", "fns.b32 %r1, %r2, %r3, %r4",
-    "bmsk.clamp.b32 %r1, %r2, %r3", "mul.wide.s64 %rd1, %rd2, %rd3",
+    "bmsk.clamp.b32 %r1, %r2, %r3",
 ]  # fmt: skip
 
 
@@ -305,7 +305,14 @@ def test_unknown_instructions_and_modifiers_are_refused(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["and.s32 %r1, %r2, %r3", "shl.s32 %r1, %r2, %r3", "popc.s32 %r1, %r2"]
+    "text",
+    [
+        "and.s32 %r1, %r2, %r3",
+        "shl.s32 %r1, %r2, %r3",
+        "popc.s32 %r1, %r2",
+        "add.b32 %r1, %r2, %r3",
+        "mul.wide.s64 %rd1, %rd2, %rd3",
+    ],
 )
 def test_forms_that_ptx_has_not_are_errors_of_the_text(text: str) -> None:
     program = Program.of(parse(kernel(f"{text};")))

@@ -177,15 +177,15 @@ _COMPARE: dict[str, Callable[[Lanes, Lanes], Any]] = {
     "hi": np.greater,
     "hs": np.greater_equal,
 }
-_BOOLEAN: dict[str, Callable[[Lanes, Lanes], Lanes]] = {
+BOOLEAN: dict[str, Callable[[Lanes, Lanes], Lanes]] = {
     "and": np.logical_and,
     "or": np.logical_or,
     "xor": np.logical_xor,
 }
-_COMBINE = "(.(?P<combine>and|or|xor))?"
+COMBINE = "(.(?P<combine>and|or|xor))?"
 
 
-def _comparison(form: Form) -> Callable[[Lanes, Lanes], Lanes]:
+def comparison(form: Form) -> Callable[[Lanes, Lanes], Lanes]:
     """Return a comparison.
 
     Without ``u`` a comparison with NaN is false, ``ne`` included; with it, true.
@@ -211,28 +211,28 @@ def _comparison(form: Form) -> Callable[[Lanes, Lanes], Lanes]:
 
 @instruction(
     "setp",
-    form=f".(?P<compare>eq|ne){_COMBINE}.(?P<kind>[bsu](16|32|64))",
+    form=f".(?P<compare>eq|ne){COMBINE}.(?P<kind>[bsu](16|32|64))",
     operands=(3, 4),
 )
 @instruction(
     "setp",
-    form=f".(?P<compare>lt|le|gt|ge){_COMBINE}.(?P<kind>[su](16|32|64))",
+    form=f".(?P<compare>lt|le|gt|ge){COMBINE}.(?P<kind>[su](16|32|64))",
     operands=(3, 4),
 )
 @instruction(
     "setp",
-    form=f".(?P<compare>lo|ls|hi|hs){_COMBINE}.(?P<kind>u(16|32|64))",
+    form=f".(?P<compare>lo|ls|hi|hs){COMBINE}.(?P<kind>u(16|32|64))",
     operands=(3, 4),
 )
 @instruction(
     "setp",
-    form=f".(?P<compare>(eq|ne|lt|le|gt|ge)u?|num|nan){_COMBINE}"
+    form=f".(?P<compare>(eq|ne|lt|le|gt|ge)u?|num|nan){COMBINE}"
     "(?P<ftz>.ftz)?.(?P<kind>f32)",
     operands=(3, 4),
 )
 @instruction(
     "setp",
-    form=f".(?P<compare>(eq|ne|lt|le|gt|ge)u?|num|nan){_COMBINE}.(?P<kind>f16|f64)",
+    form=f".(?P<compare>(eq|ne|lt|le|gt|ge)u?|num|nan){COMBINE}.(?P<kind>f16|f64)",
     operands=(3, 4),
 )
 def set_predicate(context: LaunchContext, each: Instruction, form: Form) -> Action:
@@ -242,7 +242,7 @@ def set_predicate(context: LaunchContext, each: Instruction, form: Form) -> Acti
         raise PtxError(
             f"PTX line {each.line}: {each.opcode} with {len(each.operands)} operands"
         )
-    compare = _comparison(form)
+    compare = comparison(form)
     a, b = (reader(context, o, kind, each) for o in each.operands[1:3])
     put, put_second = _pair(context, each)
     if kind == "f16" and put_second is not None:
@@ -258,7 +258,7 @@ def set_predicate(context: LaunchContext, each: Instruction, form: Form) -> Acti
         found = compare(a(state), b(state))
         other = ~found
         if third is not None:
-            found, other = (_BOOLEAN[combine](x, third(state)) for x in (found, other))
+            found, other = (BOOLEAN[combine](x, third(state)) for x in (found, other))
         put(state, found)
         if put_second is not None:
             put_second(state, other)
