@@ -358,7 +358,7 @@ def functions_that_make_operands() -> Iterator[Public]:
         fp4ref.quantize,
         {
             "x": X,
-            **{"format": "nvfp4", "recipe": "cutlass", "global_scale": 2.0},
+            **{"format": "nvfp4", "recipe": "cutlass", "global_scale": 1.0},
             **{"scale_format": "ue4m3", "global_scale_convention": "encode"},
             **{"nonfinite": "drop", "hadamard_size": 16},
             "random_bits": np.zeros(X.shape, np.uint8),
@@ -429,9 +429,15 @@ def functions_of_viz() -> Iterator[Public]:
     )
     yield Public(
         viz.quantiser,
-        {"values": F32[0], "format": "nvfp4", "global_scale": 2.0},
-        {"values": "numbers", "format": "choice", "global_scale": "number"},
-        {"values": (None,)},
+        {
+            **{"values": F32[0], "recipe": "cutlass", "global_scale": 1.0},
+            **{"largest": 8.0, "view": "recipes"},
+        },
+        {
+            **{"values": "numbers", "recipe": "choice", "global_scale": "number"},
+            **{"largest": "number", "view": "choice"},
+        },
+        {"values": (None,), "largest": (None,)},
     )
     yield _public(viz.scale_journey, {"rows": (128, "whole"), "k": (256, "whole")})
     yield _public(viz.swizzle, {"mode": ("128B", "choice")})

@@ -195,7 +195,7 @@ def quantize_per(
     amax = largest_magnitudes(values, vec_size, drop, chosen.rows)
     largest = _largest_of(values, per, counts)
     encode, decode = automatic(largest, chosen)
-    codes, scales = run_rule(
+    codes, scales, _ = run_rule(
         chosen,
         Blocks(
             values=values.reshape(*values.shape[:-1], -1, vec_size),

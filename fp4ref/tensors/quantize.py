@@ -164,7 +164,7 @@ def quantize(
                     np.asarray(largest, np.float32), blocks.encode, chosen
                 )
             )
-        codes, scales = run_rule(chosen, blocks)
+        codes, scales, _ = run_rule(chosen, blocks)
         codes = codes.reshape(values.shape)
         warn_of_nonfinite(values, scales, format, scales_in, drop=drop)
         warn_of_outcome(values, codes, scales, format, encode, scales_in, auto)

@@ -12,10 +12,11 @@ The scenes are in the modules of that name; every number in them comes from the 
 A player works in JupyterLab (extra ``lab``) and on a page without a kernel.
 """
 
-from fp4ref.viz.arithmetic_scenes import microscope, quantiser
+from fp4ref.viz.arithmetic_scenes import microscope
 from fp4ref.viz.fault_scene import fault
 from fp4ref.viz.layout_scenes import scale_journey, swizzle
 from fp4ref.viz.player import Player
+from fp4ref.viz.quantiser_scene import quantiser
 from fp4ref.viz.run_scene import play
 
 __all__ = [

@@ -1,98 +1,19 @@
-"""arithmetic_scenes: a block that is quantised, and one element of an MMA."""
+"""arithmetic_scenes: one element of an MMA."""
 
 from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
 
-from fp4ref.arguments import require_array, require_choice, require_number
+from fp4ref.arguments import require_array, require_number
 from fp4ref.errors import InputError
 from fp4ref.hardware.tcgen05 import MMA_K
-from fp4ref.numerics import (
-    ScaleFormat,
-    decode_e2m1,
-    dequantize_blocks,
-    mma_block_scaled,
-    quantize_blocks,
-)
+from fp4ref.numerics import ScaleFormat, decode_e2m1, mma_block_scaled
 from fp4ref.tensors.block_format import NVFP4_VEC_SIZE
 from fp4ref.viz.packet import Header
 from fp4ref.viz.player import Player
 from fp4ref.viz.strings import say
 from fp4ref.viz.text import table_text
-
-
-def quantiser(
-    values: npt.ArrayLike | None = None,
-    *,
-    format: str = "nvfp4",
-    global_scale: float = 1.0,
-) -> Player:
-    """Return the quantiser microscope: 16 values on the E2M1 line.
-
-    Parameters
-    ----------
-    values
-        16 numbers; a block with a tie and an outlier by default.
-    format
-        ``"nvfp4"`` (UE4M3 scales) or ``"ue8m0"`` (scales of example 72b's D).
-
-    Raises
-    ------
-    InputError
-        Not 16 finite numbers, another format, or a scale that is not positive.
-    """
-    formats = {"nvfp4": ScaleFormat.UE4M3, "ue8m0": ScaleFormat.UE8M0}
-    require_choice(format, "format", tuple(formats))
-    if values is None:
-        values = np.linspace(-6, 6, 16).round(2)
-        values[3], values[8] = 2.5, 0.25
-    block, factor = _block(values), _factor(global_scale)
-    codes, scales = quantize_blocks(block, norm=factor, scale_format=formats[format])
-    back = dequantize_blocks(codes, scales, scale_format=formats[format])
-    header: Header = {
-        "title": say("title.quantiser"),
-        "quantiser": {
-            "values": [float(v) for v in block],
-            "norm": factor,
-            "format": formats[format].name,
-        },
-    }
-
-    where = say(
-        "text.quantiser",
-        scale=f"{int(scales[0]):#04x}",
-        format=formats[format].name,
-        norm=f"{factor:g}",
-    )
-    rows = [
-        [i, f"{z:g}", f"{c:#x}", f"{decode_e2m1(c):g}", f"{b / factor:g}"]
-        for i, (z, c, b) in enumerate(zip(block, codes, back, strict=True))
-    ]
-    words = table_text(where, say("text.quantiser.columns").split("|"), rows)
-    return Player(header, view="quantiser", text=lambda _, __: words)
-
-
-def _block(values: npt.ArrayLike) -> npt.NDArray[np.float32]:
-    """Return 16 finite numbers."""
-    block = _floats("values", values)
-    if block.size != NVFP4_VEC_SIZE or not np.isfinite(block).all():
-        raise InputError(
-            f"values: {block.size} of them; a block is {NVFP4_VEC_SIZE} finite numbers"
-        )
-    return block
-
-
-def _factor(global_scale: object) -> float:
-    """Return a global scale that float32 can hold."""
-    factor = require_number(global_scale, "global_scale")
-    with np.errstate(over="ignore", under="ignore"):
-        if not 0 < np.float32(factor) < np.inf:
-            raise InputError(
-                f"global_scale: {factor!r}; need a positive number that is finite in "
-                "float32"
-            )
-    return factor
 
 
 def microscope(

@@ -30,6 +30,7 @@ STATIC_VARIABLE = "FP4REF_STATIC"
 
 PARTS = (
     "arithmetic",
+    "recipes",
     "model",
     "draw",
     *(
@@ -45,6 +46,7 @@ PARTS = (
             "cluster",
             "sides",
             "quantiser",
+            "recipes",
             "swizzle",
             "fault",
         )

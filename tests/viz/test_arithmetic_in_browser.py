@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 from player_page import PLAYER
 
 import fp4ref
 from fp4ref import viz
-from fp4ref.numerics import (
-    ScaleFormat,
-    decode_e2m1,
-    encode_e2m1,
-    encode_ue4m3,
-    encode_ue8m0,
-    quantize_blocks,
-)
+from fp4ref.numerics import decode_e2m1, encode_e2m1, encode_ue4m3, encode_ue8m0
+from fp4ref.tensors.one_block import WAYS, look
+from fp4ref.tensors.quantize import WholeScale
 from fp4ref.viz import player as player_module
+from fp4ref.viz.packet import unpack
 
 DATA = Path(__file__).parents[1] / "data"
 
@@ -107,20 +105,61 @@ def test_the_pages_rounding_is_the_packages(open_players: Any) -> None:
     assert (js("encodeE2m1", number) == encode_e2m1(values)).all()
     assert (js("encodeUe4m3", positive) == encode_ue4m3(np.abs(values))).all()
     assert (js("encodeUe8m0", positive) == encode_ue8m0(np.abs(values), "rp")).all()
-    for scale_format in ScaleFormat:
-        for _ in range(40):
-            block = rng.standard_normal(16).astype(np.float32) * np.float32(
-                2.0 ** rng.integers(-12, 12)
-            )
-            norm = float(np.float32(2.0 ** rng.uniform(-5, 9)))
-            got = page.evaluate(
-                f"""([v, n, f]) => {{
-                const q = {PLAYER}.arithmetic.quantiseBlock(v, n, f);
-                return [q.codes, q.scale] }}""",
-                [[float(v) for v in block], norm, scale_format.name],
-            )
-            codes, scales = quantize_blocks(block, norm=norm, scale_format=scale_format)
-            assert got == [codes.tolist(), int(scales[0])]
+
+
+def blocks_of(rng: np.random.Generator, count: int) -> Iterator[np.ndarray]:
+    """Ordinary blocks, ties, zeros, scales that vanish or are cut; 16 and 32 values."""
+    middles = np.array([0, 0.25, 0.75, 1.25, 1.75, 2.5, 3.5, 5, 6, 7], np.float32)
+    for i in range(count):
+        size = 16 << (i % 2)
+        unit = np.float32(2.0 ** rng.integers(-14, 10) * (1 + rng.integers(0, 8) / 8))
+        signs = rng.choice(np.array([-1, 1], np.float32), size)
+        x = rng.choice(middles, size) * unit * signs
+        if i % 3 == 0:
+            x = rng.standard_normal(size).astype(np.float32) * unit
+        x[rng.random(size) < 0.1] = 0
+        x[0] = x[0] if i % 5 else -0.0
+        yield x if i % 4 else x.astype(ml_dtypes.bfloat16 if i % 8 else np.float16)
+    yield np.zeros(16, np.float32)
+
+
+@pytest.mark.rotating(1)
+@pytest.mark.parametrize("scale", [{}, {"global_scale": 97.3}, {"largest": 13.7}])
+def test_the_page_quantises_as_every_recipe_does(
+    open_players: Any, scale: dict[str, float], rotating_seed: int
+) -> None:
+    """Scale before rounding, scale, scaled values, codes and decoded values: bits."""
+    page = open_players(viz.swizzle())
+    call = f"""(q) => q.ways.map((way) => {{
+      const found = {PLAYER}.arithmetic.quantiseWay(q.values, way, q, q.power);
+      const bits = (xs) => xs.map((x) => new Uint32Array(Float32Array.of(x).buffer)[0]);
+      return [found.parts.map((p) => p.scale), bits(found.parts.map((p) => p.wanted)),
+        bits(found.scaled), found.codes, bits(found.back), found.error] }})"""
+    rng = np.random.default_rng(rotating_seed)
+    for x in blocks_of(rng, 16):
+        power = int(rng.integers(-6, 7))
+        q = unpack(viz.quantiser(x, **scale).packet)[0]["quantiser"]
+        found = page.evaluate(call, q | {"power": power})
+        for way, got in zip(q["ways"], found, strict=True):
+            given = WholeScale(way["encode"], way["decode"], way["largest"])
+            if not way["fixed"]:
+                by = 2.0**power
+                given = WholeScale(
+                    *(v * w for v, w in zip(given, (by, 1 / by, 1 / by), strict=True))
+                )
+            want = look(x, WAYS[way["name"]], given)
+            numbers = (want.wanted, want.scaled, want.values)
+            wanted, scaled, values = (v.view(np.uint32).tolist() for v in numbers)
+            where = (way["name"], power, x)
+            assert got[0] == want.scales.tolist(), where
+            assert got[1] == wanted, where
+            assert got[2] == scaled, where
+            assert got[3] == want.codes.tolist(), where
+            # The sign of a code 8 is in the codes; the page has one zero.
+            assert [v % 2**31 and v for v in got[4]] == [
+                v % 2**31 and v for v in values
+            ], where
+            assert got[5] == pytest.approx(want.error, rel=1e-12, abs=1e-30), where
 
 
 def test_wide_operands_are_computed_right_in_the_page(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 
 import fp4ref
 from fp4ref import viz
+from fp4ref.tensors.one_block import WAYS
 
 
 def test_keyboard_alone_plays_steps_and_rewinds(
@@ -184,7 +186,10 @@ def test_the_quantiser_lands_on_ties_and_refuses_no_scale(open_players: Any) -> 
     page.locator("summary").click()
     page.locator(".fp4ref-twin tbody tr").first.wait_for()
     ties = {0.25, 0.75, 1.25, 1.75, 2.5, 3.5, 5.0}
-    for element in range(1, 15):
+    page.locator("[data-control=element]").fill("1")  # the largest is 6 wherever it is
+    page.locator("[data-control=tie]").click()
+    assert "No float32 value" in page.locator("figcaption").inner_text()
+    for element in (0, *range(2, 16)):
         page.locator("[data-control=element]").fill(str(element))
         page.locator("[data-control=tie]").click()
         row = page.locator(".fp4ref-twin tbody tr").nth(element).inner_text()
@@ -192,11 +197,76 @@ def test_the_quantiser_lands_on_ties_and_refuses_no_scale(open_players: Any) -> 
         assert abs(float(scaled)) in ties, row
         shown = page.locator("[data-control=value]").input_value()
         assert np.float32(shown) == np.float32(value)
-    for text in ("0", "-1", "1e-300", "1e300"):
-        page.locator("[data-control=norm]").fill(text)
-        assert page.locator("[data-control=norm]").get_attribute("aria-invalid")
+    for text in ("1.5", "21", "-21", ""):
+        page.locator("[data-control=power]").fill(text)
+        assert page.locator("[data-control=power]").get_attribute("aria-invalid")
     page.locator(".fp4ref-player").focus()
-    assert page.locator("[data-control=norm]").input_value() == "1"
+    assert page.locator("[data-control=power]").input_value() == "0"
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_every_recipe_is_on_one_picture(open_players: Any, width: int) -> None:
+    """Each name once; what differs is marked, and the table says where."""
+    page = open_players(
+        viz.quantiser(view="recipes"), viewport={"width": width, "height": 900}
+    )
+    picture = page.locator(".fp4ref-picture")
+    names = " ".join(picture.inner_text().split())
+    page.locator("summary").click()
+    rows = [
+        row.split("\t")
+        for row in page.locator(".fp4ref-twin tbody tr").all_inner_texts()
+    ]
+    assert sorted(row[0] for row in rows) == sorted(WAYS)
+    for name in WAYS:
+        assert len(re.findall(rf"(?<!\w){re.escape(name)}[,:]", names)) == 1, name
+    by_name = {row[0]: row for row in rows}
+    assert by_name["cutlass"][5] == "no"
+    assert by_name["modelopt"][5:7] == ["12", "12"]  # 4.6875 / 1.875 is a tie
+    assert by_name["four_over_six_mse_448_tie_six"][2].endswith("0x43 = 2.75")
+    marked = len({tuple(row[1:]) for row in rows if row[5] != "no"})
+    seen = picture.locator(".f-cell.f-differs")
+    count = {row[1]: len(row[5].split()) for row in rows if row[5] != "no"}
+    scales = {row[1] for row in rows if row[0].startswith("four_over_six_mse")}
+    assert marked == len(count)
+    assert seen.count() == sum(count.values()) + len(scales)
+    box = page.locator(".fp4ref-player").bounding_box()
+    assert box["width"] <= width
+    right = picture.locator("text").evaluate_all(
+        "(all) => Math.max(...all.map((e) => e.getBoundingClientRect().right))"
+    )
+    assert right <= width
+
+
+def test_the_microscope_by_keys_alone(open_players: Any) -> None:
+    page = open_players(viz.quantiser())
+    keys = page.keyboard
+    page.locator(".fp4ref-player").focus()
+
+    def shown(name: str) -> str:
+        return page.locator(f"[data-control={name}]").input_value()
+
+    keys.press("ArrowLeft")
+    assert (shown("element"), shown("value")) == ("15", "6")
+    keys.press("ArrowUp")
+    assert float(shown("value")) == pytest.approx(6 + 1.875 / 16)
+    keys.press("PageDown")
+    assert shown("way") == "cutlass UE8M0"
+    keys.press("2")
+    assert page.locator(".fp4ref-player").get_attribute("data-view") == "recipes"
+    assert (shown("way"), shown("element")) == ("cutlass UE8M0", "15")
+    assert float(shown("value")) == pytest.approx(6 + 1.875 / 16)
+    keys.press("PageUp")
+    keys.press("t")
+    keys.press("1")
+    assert ", a tie" in page.locator("figcaption").inner_text()
+
+
+def test_a_power_of_two_in_g_moves_the_scale(open_players: Any) -> None:
+    page = open_players(viz.quantiser([6.0] * 16, recipe="vllm"))
+    for power, scale in ((3, "0x50"), (8, "0x78"), (9, "0x7E"), (-9, "0x01")):
+        page.locator("[data-control=power]").fill(str(power))
+        assert f"{scale} = " in page.locator("figcaption").inner_text()
 
 
 def test_scales_outside_a_small_matrix_are_said_to_be(open_players: Any) -> None:

@@ -15,6 +15,7 @@ from fp4ref.viz.player import PARTS, esm
 from fp4ref.viz.strings import strings
 
 SCENES = ("run_scene", "layout_scenes", "arithmetic_scenes", "fault_scene")
+SCENES += ("quantiser_scene",)
 
 
 def test_the_script_imports_nothing() -> None:
@@ -125,7 +126,7 @@ def test_the_same_player_twice_has_two_names(small: fp4ref.Run) -> None:
         (lambda run: viz.play(run, sms=[9]), "SM 9 did nothing"),
         (lambda run: viz.quantiser([1.0] * 15), "values: 15"),
         (lambda run: viz.quantiser([np.nan] * 16), "finite"),
-        (lambda run: viz.quantiser(format="int4"), "take .nvfp4"),
+        (lambda run: viz.quantiser(recipe="int4"), "recipe: 'int4'"),
         (lambda run: viz.swizzle("256B"), "take .none"),
         (lambda run: viz.scale_journey(64, 64), "a stage holds"),
         (lambda run: viz.microscope([0], [0], [0], [0]), "need 64"),
@@ -145,7 +146,10 @@ def test_the_same_player_twice_has_two_names(small: fp4ref.Run) -> None:
         (lambda run: viz.quantiser([1e300] * 16), "finite"),
         (lambda run: viz.quantiser(global_scale="x"), "need a number"),
         (lambda run: viz.quantiser(global_scale=0), "positive"),
-        (lambda run: viz.quantiser(format=[1]), "take .nvfp4"),
+        (lambda run: viz.quantiser(recipe=[1]), "recipe: "),
+        (lambda run: viz.quantiser(largest=1e-39), "finite in float32"),
+        (lambda run: viz.quantiser(largest=1, global_scale=2), "one of them"),
+        (lambda run: viz.quantiser(view="table"), "take .quantiser"),
         (lambda run: viz.swizzle([1]), "take .none"),
         (lambda run: viz.scale_journey(128.5, 256), "a whole number"),
         (lambda run: viz.microscope(*[[1.5] * 64] * 4), "whole numbers of 0 to 255"),

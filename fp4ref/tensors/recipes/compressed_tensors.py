@@ -16,6 +16,7 @@ import numpy as np
 from fp4ref.numerics.formats import F32, U8, decode_bf16, encode_bf16
 from fp4ref.tensors.recipes.recipe import (
     Blocks,
+    Made,
     Recipe,
     saturated_e4m3,
     without_sign_of_zero,
@@ -26,27 +27,28 @@ _FOR_ZERO: Final = 0x20
 _NARROW: Final = {"float16": np.float16, "bfloat16": ml_dtypes.bfloat16}
 
 
-def _scaled(b: Blocks) -> tuple[F32, U8]:
-    """Return the quotients and the scales."""
+def _scaled(b: Blocks) -> tuple[F32, U8, F32]:
+    """Return the quotients, the scales, and those before rounding."""
     sixth = b.amax / _SIX
     if b.dtype in _NARROW:
         sixth = sixth.astype(_NARROW[b.dtype]).astype(np.float32)
-    scales = saturated_e4m3(b.encode * sixth)
+    wanted = b.encode * sixth
+    scales = saturated_e4m3(wanted)
     scales = np.where(scales == 0, np.uint8(_FOR_ZERO), scales)
-    return b.over(b.scale_format.decode(scales) / b.encode), scales
+    return b.over(b.scale_format.decode(scales) / b.encode), scales, wanted
 
 
-def quantise(b: Blocks) -> tuple[U8, U8]:
+def quantise(b: Blocks) -> Made:
     """Divide by ``scale / G``."""
-    scaled, scales = _scaled(b)
-    return without_sign_of_zero(b.round(scaled), scaled), scales
+    scaled, scales, wanted = _scaled(b)
+    return Made(without_sign_of_zero(b.round(scaled), scaled), scales, wanted)
 
 
-def by_bf16(b: Blocks) -> tuple[U8, U8]:
+def by_bf16(b: Blocks) -> Made:
     """The same, and round to bfloat16 on the way."""
-    scaled, scales = _scaled(b)
+    scaled, scales, wanted = _scaled(b)
     rounded = decode_bf16(encode_bf16(scaled))
-    return without_sign_of_zero(b.round(rounded), rounded), scales
+    return Made(without_sign_of_zero(b.round(rounded), rounded), scales, wanted)
 
 
 _SOURCE: Final = "compressed-tensors quantization/utils and quant_args.py"

@@ -9,16 +9,16 @@ from __future__ import annotations
 import numpy as np
 
 from fp4ref.numerics.elements import BLOCKS, ScaleFormat
-from fp4ref.numerics.formats import U8
-from fp4ref.tensors.recipes.recipe import FLT_MAX, Blocks, Recipe
+from fp4ref.tensors.recipes.recipe import FLT_MAX, Blocks, Made, Recipe
 
 
-def quantise(b: Blocks) -> tuple[U8, U8]:
+def quantise(b: Blocks) -> Made:
     """Multiply twice: amax by ``G / 6``, the elements by ``G / scale``."""
     step = b.encode * (np.float32(1) / np.float32(b.element.largest))
-    scales = b.scale_format.encode(b.amax * step)
+    wanted = b.amax * step
+    scales = b.scale_format.encode(wanted)
     reciprocal = np.float32(1) / b.scale_format.decode(scales)
-    return b.times(np.minimum(b.encode * reciprocal, FLT_MAX)), scales
+    return Made(b.times(np.minimum(b.encode * reciprocal, FLT_MAX)), scales, wanted)
 
 
 RECIPES = (

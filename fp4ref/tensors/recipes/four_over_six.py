@@ -15,10 +15,11 @@ from typing import Final, Literal
 
 import numpy as np
 
-from fp4ref.numerics.formats import F32, U8, decode_e2m1
+from fp4ref.numerics.formats import F32, decode_e2m1
 from fp4ref.tensors.recipes.recipe import (
     FLT_MAX,
     Blocks,
+    Made,
     Recipe,
     Rule,
     saturated_e4m3,
@@ -28,34 +29,38 @@ _SIX: Final = np.float32(6)
 _EXPANDED: Final = np.float32(1.5)
 
 
-def _candidate(b: Blocks, wanted: F32) -> tuple[U8, U8]:
+def _candidate(b: Blocks, wanted: F32) -> Made:
     scales = saturated_e4m3(wanted)
     divisor = b.scale_format.decode(scales) * b.decode
-    return b.times(np.minimum(np.float32(1) / divisor, FLT_MAX)), scales
+    codes = b.times(np.minimum(np.float32(1) / divisor, FLT_MAX))
+    return Made(codes, scales, wanted)
 
 
-def _error(b: Blocks, codes: U8, scales: U8, measure: str) -> F32:
+def _error(b: Blocks, made: Made, measure: str) -> F32:
     """Sum the error of each block, first element first."""
     denominator = np.float32(6 * b.range)
     largest = b.largest
     if largest is None:
         largest = denominator * b.decode if b.one_level else denominator / b.encode
     total = np.zeros(b.amax.shape, np.float32)
-    scale = b.scale_format.decode(scales)
+    scale = b.scale_format.decode(made.scales)
     for i in range(b.values.shape[-1]):
-        decoded = decode_e2m1(codes[..., i]) * scale * largest / denominator
+        decoded = decode_e2m1(made.codes[..., i]) * scale * largest / denominator
         distance = decoded - b.values[..., i]
         total += distance * distance if measure == "mse" else np.abs(distance)
     return total
 
 
 def _rule(measure: Literal["mae", "mse"]) -> Rule:
-    def quantise(b: Blocks) -> tuple[U8, U8]:
+    def quantise(b: Blocks) -> Made:
         base = b.amax / _SIX * b.encode
         four, six = _candidate(b, base * _EXPANDED), _candidate(b, base)
-        better = _error(b, *four, measure) < _error(b, *six, measure)
-        codes = np.where(better[..., np.newaxis], four[0], six[0])
-        return codes, np.where(better, four[1], six[1])
+        better = _error(b, four, measure) < _error(b, six, measure)
+        return Made(
+            np.where(better[..., np.newaxis], four.codes, six.codes),
+            np.where(better, four.scales, six.scales),
+            np.where(better, four.wanted, six.wanted),
+        )
 
     return quantise
 

@@ -11,9 +11,10 @@ from typing import Final
 
 import numpy as np
 
-from fp4ref.numerics.formats import F32, U8
+from fp4ref.numerics.formats import F32
 from fp4ref.tensors.recipes.recipe import (
     Blocks,
+    Made,
     Recipe,
     saturated_e4m3,
     without_sign_of_zero,
@@ -25,13 +26,13 @@ _RANGE: Final = np.float32(448)
 _ONE: Final = np.float32(1)
 
 
-def dynamic(b: Blocks) -> tuple[U8, U8]:
+def dynamic(b: Blocks) -> Made:
     """Scale by ``amax / (6 g)``."""
     wanted = b.amax / (_SIX * b.decode)
     return _codes(b, np.where(wanted == 0, _ONE, wanted))
 
 
-def static(b: Blocks) -> tuple[U8, U8]:
+def static(b: Blocks) -> Made:
     """Scale by ``amax / 6 * 448 / (largest / 6)``; the largest is 2688 g."""
     largest = b.decode * np.float32(2688)
     wanted = b.amax / _SIX
@@ -39,10 +40,11 @@ def static(b: Blocks) -> tuple[U8, U8]:
     return _codes(b, wanted * _RANGE / (largest / _SIX))
 
 
-def _codes(b: Blocks, wanted: F32) -> tuple[U8, U8]:
-    scales = saturated_e4m3(np.maximum(wanted, _LEAST))
+def _codes(b: Blocks, wanted: F32) -> Made:
+    wanted = np.maximum(wanted, _LEAST)
+    scales = saturated_e4m3(wanted)
     scaled = b.over(b.scale_format.decode(scales) * b.decode)
-    return without_sign_of_zero(b.round(scaled), scaled), scales
+    return Made(without_sign_of_zero(b.round(scaled), scaled), scales, wanted)
 
 
 _BESIDE: Final = "Model Optimizer 0.47.0 itself, on the CPU: equal on 8 million numbers"

@@ -20,7 +20,7 @@ import numpy as np
 
 from fp4ref.numerics.elements import BLOCKS, ScaleFormat
 from fp4ref.numerics.formats import F32, U8, decode_ue8m0, encode_ue8m0
-from fp4ref.tensors.recipes.recipe import Blocks, Recipe, Rule
+from fp4ref.tensors.recipes.recipe import Blocks, Made, Recipe, Rule
 
 _MANTISSA: Final = 23
 Mode = Literal["floor", "even", "ceil", "rceil"]
@@ -37,22 +37,25 @@ def _exponent(amax: F32, mode: Mode, mantissa_bits: int) -> np.ndarray[tuple[int
     return exponent
 
 
-def _scales(b: Blocks, mode: Mode) -> U8:
+def _scales(b: Blocks, mode: Mode) -> tuple[U8, F32]:
+    """Return the scales, and those before rounding."""
     if mode == "rceil":
-        scales = encode_ue8m0(b.amax * np.float32(1 / b.element.largest))
-        return np.where(np.isfinite(b.amax), scales, np.uint8(0xFF))
+        wanted = b.amax * np.float32(1 / b.element.largest)
+        scales = encode_ue8m0(wanted)
+        return np.where(np.isfinite(b.amax), scales, np.uint8(0xFF)), wanted
     top = frexp(b.element.largest)[1] - 1
     exponent = _exponent(b.amax, mode, b.element.mantissa_bits)
     scales = np.clip(exponent - top, 0, 255).astype(np.uint8)
     finite = np.isfinite(b.amax) & ((exponent < 0xFF) | (mode == "ceil"))
-    return np.where(finite, scales, np.uint8(0xFF))
+    wanted = b.amax * np.float32(2.0**-top)
+    return np.where(finite, scales, np.uint8(0xFF)), wanted
 
 
 def _rule(mode: Mode) -> Rule:
-    def quantise(b: Blocks) -> tuple[U8, U8]:
-        scales = _scales(b, mode)
+    def quantise(b: Blocks) -> Made:
+        scales, wanted = _scales(b, mode)
         inverse = decode_ue8m0(np.where(scales == 0xFF, scales, 254 - scales))
-        return b.times(inverse), scales
+        return Made(b.times(inverse), scales, wanted)
 
     return quantise
 

@@ -70,8 +70,23 @@ class Blocks(NamedTuple):
         return self.values / divisor[..., np.newaxis]
 
 
-Rule = Callable[[Blocks], tuple[U8, U8]]
-"""Codes (..., blocks, vec) and scales (..., blocks) of blocks."""
+class Made(NamedTuple):
+    """What a recipe makes of blocks.
+
+    Attributes
+    ----------
+    codes : (..., blocks, vec)
+    scales : (..., blocks)
+    wanted : (..., blocks)
+        The scales before they were rounded to their format.
+    """
+
+    codes: U8
+    scales: U8
+    wanted: F32
+
+
+Rule = Callable[[Blocks], Made]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,11 +139,11 @@ def without_sign_of_zero(codes: U8, scaled: F32) -> U8:
     return np.where(scaled < 0, codes | np.uint8(8), codes & np.uint8(7))
 
 
-def run_rule(recipe: Recipe, blocks: Blocks) -> tuple[U8, U8]:
+def run_rule(recipe: Recipe, blocks: Blocks) -> Made:
     """Apply a recipe's formula; Inf and NaN on the way are part of it."""
     with np.errstate(all="ignore"):
-        codes, scales = recipe.rule(blocks)
-    return codes.astype(np.uint8, copy=False), scales
+        made = recipe.rule(blocks)
+    return made._replace(codes=made.codes.astype(np.uint8, copy=False))
 
 
 def largest_magnitudes(values: F32, vec_size: int, drop: bool, rows: int = 1) -> F32:

@@ -17,9 +17,9 @@ from typing import Final
 import numpy as np
 
 from fp4ref.numerics.elements import ScaleFormat
-from fp4ref.numerics.formats import F32, U8, encode_ue4m3, encode_ue8m0
+from fp4ref.numerics.formats import F32, encode_ue4m3, encode_ue8m0
 from fp4ref.numerics.reciprocal import rcp_approx_ftz
-from fp4ref.tensors.recipes.recipe import SIXTH, Blocks, Recipe
+from fp4ref.tensors.recipes.recipe import SIXTH, Blocks, Made, Recipe
 
 _ZERO: Final = np.float32(0)
 _ONE: Final = np.float32(1)
@@ -34,35 +34,37 @@ def _factor(b: Blocks, scale: F32) -> F32:
     return rcp_approx_ftz(scale * reciprocal)
 
 
-def trtllm(b: Blocks) -> tuple[U8, U8]:
+def trtllm(b: Blocks) -> Made:
     """Zero where the scale before rounding is; UE8M0 rounds it up."""
     wanted = b.encode * (b.amax * SIXTH)
     scales = b.scale_format.encode(wanted)
     factor = _factor(b, b.scale_format.decode(scales))
-    return b.times(np.where(wanted != 0, factor, _ZERO)), scales
+    return Made(b.times(np.where(wanted != 0, factor, _ZERO)), scales, wanted)
 
 
-def flashinfer(b: Blocks) -> tuple[U8, U8]:
+def flashinfer(b: Blocks) -> Made:
     """Zero where amax is; UE8M0 ignores S, and its code 0 has factor 1."""
     if b.scale_format is ScaleFormat.UE8M0:
         wanted = b.amax * SIXTH
         scales = encode_ue8m0(wanted)
         power = _power_of_two(np.float32(127) - scales)
         factor = np.where(scales == 0, _ONE, power)
-        return b.times(np.where(wanted != 0, factor, _ZERO)), scales
-    scales = encode_ue4m3(b.encode * (b.amax * SIXTH))
+        return Made(b.times(np.where(wanted != 0, factor, _ZERO)), scales, wanted)
+    wanted = b.encode * (b.amax * SIXTH)
+    scales = encode_ue4m3(wanted)
     factor = _factor(b, b.scale_format.decode(scales))
-    return b.times(np.where(b.amax != 0, factor, _ZERO)), scales
+    return Made(b.times(np.where(b.amax != 0, factor, _ZERO)), scales, wanted)
 
 
-def flashinfer_exact(b: Blocks) -> tuple[U8, U8]:
+def flashinfer_exact(b: Blocks) -> Made:
     """TransformerEngine's order, without its bound of FLT_MAX."""
-    scales = encode_ue4m3(b.amax * (b.encode * SIXTH))
+    wanted = b.amax * (b.encode * SIXTH)
+    scales = encode_ue4m3(wanted)
     factor = _ONE / (b.scale_format.decode(scales) * (_ONE / b.encode))
-    return b.times(np.where(b.amax != 0, factor, _ZERO)), scales
+    return Made(b.times(np.where(b.amax != 0, factor, _ZERO)), scales, wanted)
 
 
-def vllm(b: Blocks) -> tuple[U8, U8]:
+def vllm(b: Blocks) -> Made:
     """Zero where the scale is; UE8M0 rounds amax up from 1.75 of a power of two."""
     if b.scale_format is ScaleFormat.UE8M0:
         bits = np.ascontiguousarray(b.amax).view(np.uint32)
@@ -71,10 +73,12 @@ def vllm(b: Blocks) -> tuple[U8, U8]:
         # The kernel puts the code into the exponent field: code 0 is 0 there, not
         # 2^-127, and the block is cleared.
         scale = (scales.astype(np.uint32) << np.uint32(23)).view(np.float32)
-        return b.times(np.where(scale != 0, _ONE / scale, _ZERO)), scales
-    scales = encode_ue4m3(b.encode * (b.amax * SIXTH))
+        codes = b.times(np.where(scale != 0, _ONE / scale, _ZERO))
+        return Made(codes, scales, b.amax * np.float32(0.25))
+    wanted = b.encode * (b.amax * SIXTH)
+    scales = encode_ue4m3(wanted)
     scale = b.scale_format.decode(scales)
-    return b.times(np.where(scale != 0, _factor(b, scale), _ZERO)), scales
+    return Made(b.times(np.where(scale != 0, _factor(b, scale), _ZERO)), scales, wanted)
 
 
 _BOTH: Final = (ScaleFormat.UE4M3, ScaleFormat.UE8M0)

@@ -8,21 +8,21 @@ from __future__ import annotations
 
 import numpy as np
 
-from fp4ref.numerics.formats import U8
-from fp4ref.tensors.recipes.recipe import Blocks, Recipe, saturated_e4m3
+from fp4ref.tensors.recipes.recipe import Blocks, Made, Recipe, saturated_e4m3
 
 _LEAST = np.float32(2.0**-6)
 _SIX = np.float32(6)
 
 
-def quantise(b: Blocks) -> tuple[U8, U8]:
+def quantise(b: Blocks) -> Made:
     """Clamp ``amax / 6 / g`` to 2^-6 .. 448; multiply by ``(1 / g) / scale``."""
     wanted = b.amax / _SIX
     if not b.one_level:
         wanted = wanted / b.decode
-    scales = saturated_e4m3(np.maximum(wanted, _LEAST))
+    wanted = np.maximum(wanted, _LEAST)
+    scales = saturated_e4m3(wanted)
     scale = b.scale_format.decode(scales)
-    return b.times((np.float32(1) / b.decode) / scale), scales
+    return Made(b.times((np.float32(1) / b.decode) / scale), scales, wanted)
 
 
 RECIPES = (

@@ -11,21 +11,23 @@ from typing import Final
 
 import numpy as np
 
-from fp4ref.numerics.formats import U8
 from fp4ref.tensors.recipes.recipe import (
     FLT_MAX,
     SIXTH,
     Blocks,
+    Made,
     Recipe,
     saturated_e4m3,
 )
 
 
-def quantise(b: Blocks) -> tuple[U8, U8]:
+def quantise(b: Blocks) -> Made:
     """Divide 1 by ``scale * (1 / G)``."""
-    scales = saturated_e4m3(np.minimum(b.amax * (b.encode * SIXTH), FLT_MAX))
+    wanted = np.minimum(b.amax * (b.encode * SIXTH), FLT_MAX)
+    scales = saturated_e4m3(wanted)
     divisor = b.scale_format.decode(scales) * b.decode
-    return b.times(np.minimum(np.float32(1) / divisor, FLT_MAX)), scales
+    codes = b.times(np.minimum(np.float32(1) / divisor, FLT_MAX))
+    return Made(codes, scales, wanted)
 
 
 _FORMULA: Final = (

@@ -136,6 +136,7 @@ function encodeE2m1(x) {
 // cvt.rn.satfinite.e4m3x2.f32 of a value that is not negative.
 function encodeUe4m3(x) {
   if (Number.isNaN(x)) return 0x7f;
+  if (x >= 448) return 0x7e;
   let best = 0, error = Infinity;
   for (let code = 0; code < 0x7f; code++) {
     const e = Math.abs(scaleValue(code, "UE4M3") - x);
@@ -148,20 +149,4 @@ function encodeUe8m0(x) {
   if (Number.isNaN(x)) return 0xff;
   for (let code = 0; code < 0xfe; code++) if (pow2(code - 127) >= x) return code;
   return 0xfe;
-}
-const f32 = Math.fround;
-const ONE_SIXTH = f32(1 / 6);
-const FLT_MAX = 3.4028234663852886e38;
-// The block rule of CUTLASS, step by step, in float32.
-function quantiseBlock(values, norm, format) {
-  const z = values.map(f32);
-  const amax = z.reduce((a, v) => (Number.isNaN(a) || Number.isNaN(v) ? NaN : Math.max(a, Math.abs(v))), 0);
-  const target = f32(amax * f32(f32(norm) * ONE_SIXTH));
-  const scale = format === "UE8M0" ? encodeUe8m0(target) : encodeUe4m3(target);
-  const decoded = scaleValue(scale, format);
-  const factor = Math.min(f32(f32(norm) * f32(1 / decoded)), FLT_MAX);
-  const scaled = z.map((v) => f32(v * factor));
-  const codes = scaled.map(encodeE2m1);
-  const back = codes.map((c) => f32((E2M1_HALVES[c] / 2) * decoded / norm));
-  return { amax, target, scale, decoded, factor, scaled, codes, back };
 }

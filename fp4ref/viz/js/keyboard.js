@@ -22,10 +22,12 @@ function keyOfViews(player, { key, target }) {
   return Boolean(view);
 }
 
-function keyOfControls(player, { key }) {
-  const control = player.view.controls(player.context()).find((c) => c.key === key);
-  control?.action(player.context());
-  return Boolean(control);
+function keyOfControls(player, { key, target }) {
+  const context = player.context(), control = player.view.controls(context).find((c) => c.key === key);
+  control?.action(context);
+  if (control || player.last >= 0 || target.matches("button, select, input, summary, a")) return Boolean(control);
+  player.view.keys?.[key]?.(context);
+  return Boolean(player.view.keys?.[key]);
 }
 
 function keyOfSteps(player, { key, shiftKey, target }) {

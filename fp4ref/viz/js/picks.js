@@ -5,6 +5,7 @@ function sharePick(player) {
   if (view.id === "tmem") shareTmem(player);
   else if (view.id === "scales" && ui.tmem) shareScale(player);
   else if (view.id === "mma" && ui.tmem) shareElement(player);
+  else if (ui.recipes && ui.quantiser) Object.assign(view.id === "recipes" ? ui.quantiser : ui.recipes, ui[view.id]);
   else if (view.id === "smem" && ui.scales && "stage" in ui.scales) ui.scales.stage = ui.smem.stage;
 }
 

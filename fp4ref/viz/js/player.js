@@ -1,7 +1,7 @@
 // player: what one player shows, and what its parts share: the step, the view, what is picked.
 // Hosts: anywidget (a live kernel) and a static page (a model of four functions).
 
-const VIEWS = [timelineView, barriersView, smemView, tmemView, scalesView, mmaView, tilesView, clusterView, sidesView, quantiserView, swizzleView, faultView];
+const VIEWS = [timelineView, barriersView, smemView, tmemView, scalesView, mmaView, tilesView, clusterView, sidesView, quantiserView, recipesView, swizzleView, faultView];
 let players = 0;
 
 const translator = (strings) => (key, values = {}) =>
@@ -36,7 +36,7 @@ class Player {
   context() {
     return {
       m: this.machine, step: this.step, ui: this.ui[this.view.id], T: this.T, id: this.id,
-      go: (k) => this.go(k), refresh: () => this.refresh(), announce: (words) => this.announce(words),
+      go: (k) => this.go(k), pick: (changes) => setUi(this, changes), refresh: () => this.refresh(), announce: (words) => this.announce(words),
       width: Math.max(300, Math.floor(this.$(".fp4ref-picture").clientWidth || 680)),
     };
   }
@@ -126,7 +126,7 @@ async function render({ model, el }) {
   draw();
   player.root.fp4ref = {
     machine: player.machine, go: (k) => player.go(k), show: (name) => player.show(name), setUi: (changes, from) => setUi(player, changes, from), draw,
-    arithmetic: { dotElement, dotTile, scaleParts, roundTowardZero, encodeE2m1, encodeUe4m3, encodeUe8m0, quantiseBlock, floatOf, bitsOf },
+    arithmetic: { dotElement, dotTile, scaleParts, roundTowardZero, encodeE2m1, encodeUe4m3, encodeUe8m0, quantiseWay, floatOf, bitsOf },
   };
   return () => { stopPlaying(player); sizes.disconnect(); model.off("change:step", draw); model.off("change:view", draw); };
 }

@@ -39,10 +39,10 @@ function panelHtml({ T, id }) {
     </div>`;
 }
 
-function footHtml({ T, last }) {
+function footHtml({ T, last, views }) {
   return `<div class="fp4ref-foot"><button type="button" data-act="save">${esc(T("foot.save"))}</button>
       <button type="button" data-act="link">${esc(T("foot.link"))}</button><output class="fp4ref-link"></output>
-      <span class="fp4ref-keys">${esc(T(last >= 0 ? "foot.keys" : "foot.keys0"))}</span></div>`;
+      <span class="fp4ref-keys">${esc(T(last >= 0 ? "foot.keys" : views[0].keys ? "quantiser.keys" : "foot.keys0"))}</span></div>`;
 }
 
 const IN_HEX = /desc|taddr|tmem|mbar|smem|address|dst|response|mask/; // operands that are addresses or bits

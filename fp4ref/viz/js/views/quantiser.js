@@ -1,24 +1,71 @@
-// quantiser: 16 values on the E2M1 line; drag one over a tie and see the code change.
+// quantiser: a few values on the E2M1 line, by one recipe; drag one over a tie and see the code change.
+
+const quantiserWay = ({ m, ui }) => m.header.quantiser.ways.find((w) => w.name === ui.way);
+const quantiserValues = ({ m }) => m.values ?? m.header.quantiser.values;
+const quantiserSeen = (c) => quantiseWay(quantiserValues(c), quantiserWay(c), c.m.header.quantiser, +c.ui.power);
+const partOf = (c, q) => q.parts[Math.floor(+c.ui.element / quantiserWay(c).vec)];
+const levelOf = (code) => E2M1_HALVES[code] / 2;
+
+// What both views of a block have.
+const quantiserControls = ({ m, T }, label) => {
+  const { values, ways, way, powers } = m.header.quantiser;
+  return [
+    { id: "way", label: T(label), type: "select", value: way, options: ways.map((w) => [w.name, w.name]) },
+    { id: "element", label: T("quantiser.element"), type: "number", value: 0, min: 0, max: values.length - 1 },
+    { id: "value", label: T("quantiser.value"), type: "number", value: values[0], step: "any", valid: (v) => Number.isFinite(f32(v)), sync: (c) => quantiserValues(c)[+c.ui.element] },
+    { id: "power", label: T("quantiser.power"), type: "number", value: 0, min: powers[0], max: powers[1] },
+    { id: "tie", label: T("quantiser.tie"), type: "button", key: "t", action: putOnTie },
+  ];
+};
+const quantiserKeys = {
+  ArrowRight: (c) => pickElement(c, 1), ArrowLeft: (c) => pickElement(c, -1),
+  ArrowUp: (c) => moveElement(c, 1 / 16), ArrowDown: (c) => moveElement(c, -1 / 16),
+  PageUp: (c) => pickWay(c, -1), PageDown: (c) => pickWay(c, 1),
+};
+function quantiserChanged({ m, ui }, what) {
+  m.values ??= [...m.header.quantiser.values];
+  if (what === "value" && Number.isFinite(+ui.value)) m.values[+ui.element] = +ui.value;
+}
+function pickElement(c, by) {
+  const count = quantiserValues(c).length;
+  c.pick(`element=${(+c.ui.element + by + count) % count}`);
+}
+function pickWay(c, by) {
+  const { ways } = c.m.header.quantiser;
+  c.pick(`way=${ways[(ways.indexOf(quantiserWay(c)) + by + ways.length) % ways.length].name}`);
+}
+// Move the chosen element by a part of the step that code 1.0 is.
+function moveElement(c, by) {
+  const q = quantiserSeen(c);
+  c.pick(`value=${f32(quantiserValues(c)[+c.ui.element] + by * unitOf(partOf(c, q), q))}`);
+}
+const unitOf = (part, q) => (part.decoded > 0 ? part.decoded / q.encode : part.amax / 6 || 1);
+
+// Five digits; all of them beside a tie or the end of the line.
+function brief(v) {
+  const short = +v.toPrecision(5), near = [...E2M1_TIES, 6].includes(Math.abs(short));
+  return mmaView.number(near ? v : short);
+}
+
+// Where an element lies and what becomes of it: in a sentence.
+function elementWords(c, q, i) {
+  const { T } = c, n = brief, s = q.scaled[i];
+  return T("quantiser.one", { i, z: n(q.z[i]), s: n(s), code: hex(q.codes[i]), level: levelOf(q.codes[i]), back: n(q.back[i]), mark: isTie(s) ? T("quantiser.istie") : isCut(s) ? T("quantiser.iscut") : "" });
+}
 
 const quantiserView = {
   id: "quantiser",
-  controls: ({ m, T }) => [
-    { id: "element", label: T("quantiser.element"), type: "number", value: 0, min: 0, max: m.header.quantiser.values.length - 1 },
-    { id: "value", label: T("quantiser.value"), type: "number", value: m.header.quantiser.values[0], step: "any", valid: (v) => Number.isFinite(f32(v)), sync: ({ m, ui }) => (m.values ?? m.header.quantiser.values)[+ui.element] },
-    { id: "norm", label: T("quantiser.norm"), type: "number", value: m.header.quantiser.norm, step: "any", valid: (v) => f32(v) > 0 && Number.isFinite(f32(v)) },
-    { id: "format", label: T("quantiser.format"), type: "select", value: m.header.quantiser.format, options: [["UE4M3", "UE4M3"], ["UE8M0", "UE8M0"]] },
-    { id: "tie", label: T("quantiser.tie"), type: "button", key: "t", action: (c) => putOnTie(c) },
-  ],
-  changed({ m, ui }, what) {
-    m.values ??= [...m.header.quantiser.values];
-    if (what === "value" && Number.isFinite(+ui.value)) m.values[+ui.element] = +ui.value;
-  },
-  result({ m, ui }) { return quantiseBlock(m.values ?? m.header.quantiser.values, +ui.norm > 0 ? +ui.norm : 1, ui.format); },
-  draw({ m, ui, width, T }) {
-    const q = this.result({ m, ui }), values = m.values ?? m.header.quantiser.values, pick = +ui.element;
-    const left = 16, plot = width - 32, x = (v) => left + ((Math.max(-7, Math.min(7, v)) + 7) / 14) * plot, axis = 120;
-    let out = text(0, 13, fit(T("quantiser.steps1", { amax: mmaView.number(q.amax), target: mmaView.number(q.target) }), width), "small");
-    for (const [k, words] of wrap(T("quantiser.steps2", { scale: hex(q.scale, 2), decoded: mmaView.number(q.decoded), factor: mmaView.number(q.factor) }), width).entries()) out += text(0, 29 + 15 * k, words, "small");
+  keys: quantiserKeys,
+  controls: (c) => quantiserControls(c, "quantiser.recipe"),
+  changed: quantiserChanged,
+  draw(c) {
+    const { ui, width, T } = c, q = quantiserSeen(c), way = quantiserWay(c), part = partOf(c, q), n = brief, pick = +ui.element;
+    let y = 0, out = "";
+    const say = (words, cls) => { for (const l of wrap(words, cls === "code" ? width * 0.87 : width)) { y += 15; out += text(0, y, l, cls); } };
+    say(way.summary, "code");
+    say(T("quantiser.steps1", { amax: n(part.amax), wanted: n(part.wanted) }), "small");
+    say(T("quantiser.steps2", { scale: hex(part.scale, 2), decoded: n(part.decoded), unit: n(part.decoded / q.encode) }), "small");
+    const left = 16, plot = width - 32, x = (v) => left + ((Math.max(-7, Math.min(7, v)) + 7) / 14) * plot, axis = y + 78;
     out += lineTo(left, axis, left + plot, axis, "axis");
     for (let i = 0; i < 8; i++)
       for (const sign of i ? [1, -1] : [1]) {
@@ -30,46 +77,48 @@ const quantiserView = {
     q.scaled.forEach((s, i) => {
       const key = Math.round(x(s) / 12), level = stacked.get(key) ?? 0;
       stacked.set(key, level + 1);
-      const to = E2M1_HALVES[q.codes[i]] / 2, y = axis - 18 - 11 * Math.min(4, level);
-      out += lineTo(x(s), y, x(to), axis, i === pick ? "arrow picked" : "arrow");
-      out += `<circle cx="${x(s)}" cy="${y}" r="${i === pick ? 7 : 5}" class="${named(i === pick ? "dot picked" : "dot")}" data-drag="${i}" data-ui="element=${i}" data-tip="${esc(T("quantiser.dot", { i, z: mmaView.number(values[i]), s: mmaView.number(s), to }))}"/>`;
+      const to = levelOf(q.codes[i]), cy = axis - 18 - 11 * Math.min(4, level);
+      out += lineTo(x(s), cy, x(to), axis, i === pick ? "arrow picked" : "arrow");
+      out += `<circle cx="${x(s)}" cy="${cy}" r="${i === pick ? 7 : 5}" class="${named(i === pick ? "dot picked" : "dot")}" data-drag="${i}" data-ui="element=${i}" data-tip="${esc(elementWords(c, q, i))}"/>`;
     });
     const per = width < 520 ? 8 : 16, bw = width / per, y0 = axis + 40;
     q.codes.forEach((code, i) => {
       const cx = (i % per) * bw, cy = y0 + Math.floor(i / per) * 36;
-      out += rect(cx, cy, bw - 1, 34, i === pick ? "cell picked" : "cell", { "data-ui": `element=${i}` }) + text(cx + bw / 2, cy + 14, hex(code), "mid small") + text(cx + bw / 2, cy + 28, E2M1_HALVES[code] / 2, "mid tiny");
+      out += rect(cx, cy, bw - 1, 34, i === pick ? "cell picked" : "cell", { "data-ui": `element=${i}` }) + text(cx + bw / 2, cy + 14, hex(code), "mid small") + text(cx + bw / 2, cy + 28, levelOf(code), "mid tiny");
     });
-    const y1 = y0 + (16 / per) * 36 + 14;
-    for (const [k, words] of wrap(T("quantiser.one", { i: pick, z: mmaView.number(values[pick]), s: mmaView.number(q.scaled[pick]), code: hex(q.codes[pick]), level: E2M1_HALVES[q.codes[pick]] / 2, back: mmaView.number(q.back[pick]) }), width * 0.92).entries()) out += text(0, y1 + 16 * k, words, "strong");
-    return { svg: out, width, height: y1 + 28 };
+    y = y0 + (q.codes.length / per) * 36;
+    say(elementWords(c, q, pick), "strong");
+    say(T("quantiser.error", { error: percent(q.error), source: way.source }), "small");
+    return { svg: out, width, height: y + 8 };
   },
   // A drag on the line: pixels to a value before scaling.
-  drag({ m, ui }, i, px, width) {
-    const q = this.result({ m, ui }), scaled = ((px - 16) / (width - 32)) * 14 - 7;
-    const step = 1 / 16; // so that ties can be hit
-    m.values ??= [...m.header.quantiser.values];
-    m.values[i] = (Math.round(scaled / step) * step) / (Number.isFinite(q.factor) && q.factor ? q.factor : 1);
+  drag(c, i, px, width) {
+    const q = quantiserSeen(c), unit = unitOf(q.parts[Math.floor(i / quantiserWay(c).vec)], q);
+    const level = Math.round((((px - 16) / (width - 32)) * 14 - 7) * 16) / 16; // so that ties can be hit
+    c.m.values ??= [...c.m.header.quantiser.values];
+    c.m.values[i] = level * unit;
   },
-  twin({ m, ui, T }) {
-    const q = this.result({ m, ui }), values = m.values ?? m.header.quantiser.values;
+  twin(c) {
+    const { T, ui } = c, q = quantiserSeen(c), way = quantiserWay(c), part = partOf(c, q), n = mmaView.number;
     return {
-      intro: T("quantiser.intro", { amax: mmaView.number(q.amax), target: mmaView.number(q.target), scale: hex(q.scale, 2), decoded: mmaView.number(q.decoded), factor: mmaView.number(q.factor), format: ui.format }),
-      caption: T("quantiser.caption"), columns: ["col.element", "col.value", "col.scaled", "col.code", "col.level", "col.back"].map((k) => T(k)),
-      rows: values.map((v, i) => [String(i), mmaView.number(v), mmaView.number(q.scaled[i]), hex(q.codes[i]), String(E2M1_HALVES[q.codes[i]] / 2), mmaView.number(q.back[i])]),
+      intro: T("quantiser.intro", { way: way.name, amax: n(part.amax), wanted: n(part.wanted), scale: hex(part.scale, 2), decoded: n(part.decoded), format: way.scale, error: percent(q.error), element: elementWords(c, q, +ui.element) }),
+      caption: T("quantiser.caption", { way: way.name }), columns: ["col.element", "col.value", "col.scaled", "col.code", "col.level", "col.back"].map((k) => T(k)),
+      rows: q.z.map((v, i) => [String(i), n(v), n(q.scaled[i]), hex(q.codes[i]), String(levelOf(q.codes[i])), n(q.back[i])]),
     };
   },
 };
+const percent = (share) => `${(100 * share).toPrecision(3)} %`;
 
 // Put the chosen element exactly on the nearest tie that float32 reaches.
-function putOnTie({ m, ui, refresh, announce, T }) {
-  const before = m.values ?? m.header.quantiser.values, i = +ui.element, q = quantiserView.result({ m, ui }), s = Math.abs(q.scaled[i]);
-  const ties = E2M1_LEVELS.slice(1).map((v, k) => (v + E2M1_LEVELS[k]) / 2).sort((x, y) => Math.abs(x - s) - Math.abs(y - s));
+function putOnTie(c) {
+  const { m, ui, refresh, announce, T } = c, before = quantiserValues(c), i = +ui.element, q = quantiserSeen(c), s = Math.abs(q.scaled[i]);
+  const ties = [...E2M1_TIES].sort((x, y) => Math.abs(x - s) - Math.abs(y - s)), unit = unitOf(partOf(c, q), q);
   const sign = q.scaled[i] < 0 ? -1 : 1;
   for (const tie of ties)
     for (const ulps of [0, 1, -1, 2, -2, 3, -3]) {
       m.values = [...before];
-      m.values[i] = sign * f32((tie / q.factor) * (1 + ulps * 2 ** -23));
-      if (Math.abs(quantiserView.result({ m, ui }).scaled[i]) === tie) return refresh();
+      m.values[i] = sign * f32(tie * unit * (1 + ulps * 2 ** -23));
+      if (Math.abs(quantiserSeen(c).scaled[i]) === tie) return refresh();
     }
   m.values = [...before];
   refresh();
