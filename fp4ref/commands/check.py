@@ -56,6 +56,9 @@ def check_command(
     player: Annotated[
         Path | None, typer.Option(help="Also write a web page to step through a run.")
     ] = None,
+    full: Annotated[
+        bool, typer.Option("--full", help="Every word of the advisories too.")
+    ] = False,
     force: Force = False,
     as_json: Json = False,
 ) -> None:
@@ -92,7 +95,7 @@ def check_command(
     if as_json:
         print_json(found.to_dict())
     else:
-        print(found.report())
+        print(found.report(full=full))
     raise typer.Exit(found.exit_status)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from textwrap import wrap
 from typing import Any, Final, Literal
@@ -17,6 +17,9 @@ Kind = Literal[
 ]
 
 RELIED_ON: Final = ", which shipped kernels rely on"
+
+_MOST_PLACES = 4
+"""Lines that one finding names."""
 
 _OF_ORDER = frozenset({"ReadWhileInFlight", "MissingProxyFence", "UninitialisedRead"})
 """Faults that a missing order makes."""
@@ -49,6 +52,11 @@ class Place:
             number = int(found[1])
             return cls("", number, kernel.line(number))
         return cls(statement)
+
+    @property
+    def short(self) -> str:
+        """The line without its text."""
+        return self.source or f"PTX line {self.ptx_line}"
 
     def __str__(self) -> str:
         if self.source:
@@ -139,7 +147,24 @@ def merged(findings: Iterable[Finding]) -> tuple[Finding, ...]:
         before = found.get(same.key)
         runs = (*before.runs, *each.runs) if before else each.runs
         found[same.key] = replace(before or same, runs=tuple(dict.fromkeys(runs)))
-    return tuple(found.values())
+    return tuple(_joined(found.values()))
+
+
+def _joined(findings: Iterable[Finding]) -> Iterator[Finding]:
+    """Make one finding of those that differ in the other statement only."""
+    groups: dict[tuple[object, ...], list[Finding]] = {}
+    for each in findings:
+        groups.setdefault((each.kind, each.name, each.places[:1]), []).append(each)
+    for same in groups.values():
+        first = same[0]
+        if len(same) == 1 or not first.places:
+            yield from same
+            continue
+        places = tuple(dict.fromkeys(place for each in same for place in each.places))
+        runs = tuple(dict.fromkeys(run for each in same for run in each.runs))
+        more = len(places) - _MOST_PLACES
+        what = first.what + (f"; {more} more statements" if more > 0 else "")
+        yield replace(first, what=what, places=places[:_MOST_PLACES], runs=runs)
 
 
 def as_advisory(finding: Finding) -> Finding:
@@ -151,13 +176,15 @@ def as_advisory(finding: Finding) -> Finding:
 
 def field_lines(label: str, text: str) -> Sequence[str]:
     """Write a labelled text in lines of at most 80 columns; none if it is empty."""
-    if not text:
-        return ()
-    first = f"  {label + ':':10}"
+    return indented(text, f"  {label + ':':10}") if text else ()
+
+
+def indented(text: str, head: str = "  ") -> Sequence[str]:
+    """Write a text in lines of at most 80 columns, below each other."""
     return wrap(
         " ".join(text.split()),
         WIDTH,
-        initial_indent=first,
-        subsequent_indent=" " * 12,
+        initial_indent=head,
+        subsequent_indent=" " * max(4, len(head)),
         break_on_hyphens=False,
     )

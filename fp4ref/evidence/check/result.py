@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fp4ref.errors import RefusedForm
-from fp4ref.evidence.check.finding import Finding, field_lines
+from fp4ref.evidence.check.finding import RELIED_ON, Finding, field_lines, indented
 from fp4ref.evidence.check.nearest import nearest
 from fp4ref.evidence.check.one_run import Outcome
 from fp4ref.gaps import GAPS
@@ -139,15 +139,37 @@ class Check:
         if not self.ok:
             raise AssertionError(self.report())
 
-    def report(self) -> str:
-        """Say everything, in lines of about 80 columns."""
+    def report(self, *, full: bool = False) -> str:
+        """Say what was found, in lines of about 80 columns.
+
+        Parameters
+        ----------
+        full
+            Every word of the advisories too, and not their names and lines only.
+        """
         parts = [f"{self.entry} of {self.kernel}"]
         if self.runs:
             parts += field_lines("runs", "; ".join(filter(None, map(_run, self.runs))))
         parts += [each.report() for each in self.unsupported]
-        parts += [each.report() for each in self.findings]
+        parts += [each.report() for each in (self.findings if full else self.errors)]
+        if not full and self.advisories:
+            parts += ["relies on, beyond the PTX text:", *self._short_advisories()]
         parts.append(self._last_line())
         return "\n".join(parts)
+
+    def _short_advisories(self) -> list[str]:
+        """Name each kind once, with its row of evidence and its lines."""
+        found: dict[str, dict[str, None]] = {}
+        for each in self.advisories:
+            row = f" [{each.evidence.id}]" if each.evidence else ""
+            name = each.name.removesuffix(RELIED_ON) + row
+            places = (place.short for place in each.places)
+            found.setdefault(name, {}).update(dict.fromkeys(places))
+        return [
+            line
+            for name, places in found.items()
+            for line in indented(f"{name}: {_some(places)}" if places else name)
+        ]
 
     def _last_line(self) -> str:
         if self.unsupported:
@@ -190,6 +212,13 @@ def refusal(kernel: str, error: Exception) -> dict[str, Any]:
         "exit_status": EXIT_STATUS["bad input"],
         "error": str(error),
     }
+
+
+def _some(places: Iterable[str]) -> str:
+    """Name the first four."""
+    names = list(places)
+    more = f" and {len(names) - 4} more" if len(names) > 4 else ""
+    return ", ".join(names[:4]) + more
 
 
 def _run(outcome: Outcome) -> str:
