@@ -39,6 +39,7 @@ from fp4ref.hardware.machine import Machine
 from fp4ref.layout import sf_nbytes
 from fp4ref.numerics import unpack_e2m1
 from fp4ref.numerics.elements import BLOCKS, element
+from fp4ref.numerics.subnormals import require_subnormals
 from fp4ref.tensors.block_scaled import BlockScaled
 from fp4ref.tensors.unscaled import Operand
 from fp4ref.trace import Bytes, Dim3
@@ -113,6 +114,7 @@ class GemmProblem:
         workspace: NDArray[np.uint8] | None = None,
         arguments: Mapping[str, Any] | None = None,
     ) -> None:
+        require_subnormals()
         planned = plan(config)
         batches, m, n, k = sizes(a, b, planned)
         config = with_loader(planned, k)

@@ -54,6 +54,7 @@ from fp4ref.numerics.formats import (
     require_float32,
     tie_to_even_bounds,
 )
+from fp4ref.numerics.subnormals import require_subnormals
 
 _E2M1_MAX: Final = np.float32(element("e2m1").largest)
 _UE4M3_MAX: Final = np.float32(element("ue4m3").largest)
@@ -97,6 +98,7 @@ def quantize_blocks(
         `z` is not float32, K is not a multiple of `vec_size`, or `norm` is not a
         positive finite number.
     """
+    require_subnormals()
     require_scale_format(scale_format, "quantize_blocks")
     array = require_float32(z, "quantize_blocks z")
     vec_size = require_choice(
@@ -280,6 +282,7 @@ def dequantize_blocks(
     InputError
         The shapes do not fit together, or a code has more bits than its format.
     """
+    require_subnormals()
     require_scale_format(scale_format, "dequantize_blocks")
     dtype = require_choice(
         dtype,

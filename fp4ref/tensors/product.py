@@ -13,6 +13,7 @@ from fp4ref.numerics import ElementFormat
 from fp4ref.numerics.elements import element
 from fp4ref.numerics.integer_models import BlockScaledModel, IntegerModel, TermsModel
 from fp4ref.numerics.kinds import MmaKind, kind_of
+from fp4ref.numerics.subnormals import require_subnormals
 from fp4ref.numerics.tier_report import TierReport
 from fp4ref.numerics.tiers import multiply
 from fp4ref.tensors.block_scaled import BlockScaled
@@ -55,6 +56,7 @@ def matmul(
     InputError
         Formats or shapes do not fit.
     """
+    require_subnormals()
     a, b = require_operand(a, "a"), require_operand(b, "b")
     require_instance(report, "report", bool, "Say True or False")
     kind = require_pair(a, b)

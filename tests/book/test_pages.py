@@ -90,7 +90,7 @@ def test_the_search_works_from_a_file(chromium: Any, site: Path) -> None:
         assert page.url.rpartition("#")[2]
 
 
-def test_with_scripts_off_a_player_is_text(chromium: Any, site: Path) -> None:
+def test_b42_with_scripts_off_a_player_is_text(chromium: Any, site: Path) -> None:
     players = [
         name
         for name in names(site)

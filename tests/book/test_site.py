@@ -22,7 +22,7 @@ NOT_OURS = (
 NOT_OURS += r"|registry\.npmjs|localhost|127\.0\.0\.1)\b"
 
 
-def test_nothing_is_fetched_from_outside(site: Path) -> None:
+def test_b43_nothing_is_fetched_from_outside(site: Path) -> None:
     for page in pages_of(site):
         outside = [url for url in page.fetched if urlsplit(url).netloc]
         assert not outside, f"{page.path.name} fetches {outside}"
@@ -37,7 +37,7 @@ def test_no_script_names_a_cdn(site: Path) -> None:
             assert not re.search(r"\bcdn\b|cdnjs|jsdelivr|unpkg", text), path.name
 
 
-def test_no_widget_is_lost(site: Path) -> None:
+def test_b42_no_widget_is_lost(site: Path) -> None:
     for path in paths_of(site):
         text = path.read_text("utf-8")
         assert "application/vnd.jupyter.widget" not in text, path.name

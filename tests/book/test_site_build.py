@@ -51,7 +51,7 @@ def test_the_whole_book_builds(site: Path) -> None:
     assert not (site / ".doctrees").exists()
 
 
-def test_a_notebook_runs_with_no_network_and_an_empty_cache(
+def test_b43_a_notebook_runs_with_no_network_and_an_empty_cache(
     needs_sphinx: None, tmp_path: Path
 ) -> None:
     if not without_network():

@@ -5,9 +5,12 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import warnings
 
+import numpy as np
 import pytest
 
+import fp4ref
 from fp4ref.device.compile import (
     arch_of,
     compile_cuda,
@@ -33,7 +36,8 @@ def test_b39_a_real_target_makes_one() -> None:
 
 
 @pytest.mark.parametrize(
-    ("capability", "arch"), [((10, 0), "sm_100a"), ((10, 3), "sm_103a")]
+    ("capability", "arch"),
+    [((10, c), f"sm_10{c}a") for c in (0, 1, 3)] + [((11, 0), "sm_110a")],
 )
 def test_b40_a_chip_has_its_own_target(capability: tuple[int, int], arch: str) -> None:
     assert (arch_of(capability), has_tcgen05(capability)) == (arch, True)
@@ -43,6 +47,14 @@ def test_b40_a_chip_has_its_own_target(capability: tuple[int, int], arch: str) -
 def test_b40_the_other_blackwell_is_refused(capability: tuple[int, int]) -> None:
     assert not has_tcgen05(capability)
     with pytest.raises(InputError, match="neither tcgen05 nor TMEM"):
+        arch_of(capability)
+
+
+@pytest.mark.parametrize("capability", [(8, 0), (13, 0)])
+def test_b40_a_chip_that_no_target_is_for_is_refused(
+    capability: tuple[int, int],
+) -> None:
+    with pytest.raises(InputError, match=r"need one of 9.0, 10.0, 10.1"):
         arch_of(capability)
 
 
@@ -94,3 +106,25 @@ def test_b44_compiled_and_plain_loops_give_the_same_bits() -> None:
     exec(code, here)
     done = fresh(f"import sys; sys.modules['numba'] = None\n{code}print(found)")
     assert done.stdout.strip() == here["found"], done.stderr
+
+
+def test_b44_the_number_of_threads_changes_no_byte() -> None:
+    """10^6 bit patterns through the compiled quantiser, and a product of wide data."""
+    numba = pytest.importorskip("numba")
+    rng = np.random.default_rng(44)
+    bits = rng.integers(0, 1 << 32, (1024, 1024), np.uint32)
+    x = np.where(np.isnan(bits.view(np.float32)), np.float32(1), bits.view(np.float32))
+    wide = fp4ref.BlockScaled(
+        rng.integers(0, 16, (192, 1024), np.uint8),
+        rng.integers(0, 127, (192, 64), np.uint8),
+    )
+    most, found = numba.get_num_threads(), []
+    for count in {1, 2, most}:
+        numba.set_num_threads(min(count, most))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            q = fp4ref.quantize(x)
+        d = fp4ref.matmul(wide, wide)
+        found.append((q.codes.tobytes(), q.scales.tobytes(), d.tobytes()))
+    numba.set_num_threads(most)
+    assert len(set(found)) == 1

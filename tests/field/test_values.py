@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+import ctypes
+import os
+import platform
+import shutil
+import subprocess
 import warnings
+from collections.abc import Callable, Iterator
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,6 +29,7 @@ from fp4ref.numerics import (
     unpack_e2m1,
 )
 from fp4ref.tensors.block_scaled import GlobalScaleWarning
+from fp4ref.tensors.global_scales import quantize_per
 from fp4ref.tensors.losses import NonFiniteWarning, SaturationWarning
 from fp4ref.tensors.recipes import RECIPES
 
@@ -105,6 +113,60 @@ def test_b05_a_product_with_scale_byte_zero_is_not_zero() -> None:
     low = fp4ref.BlockScaled(a, np.zeros((1, 2), np.uint8), "mxfp4")
     high = fp4ref.BlockScaled(a, np.full((1, 2), 0xFE, np.uint8), "mxfp4")
     assert fp4ref.matmul(low, high).tolist() == [[1.0]]
+
+
+FLUSH = """
+#include <immintrin.h>
+extern "C" void flush(int on) {
+  _mm_setcsr(on ? _mm_getcsr() | 0x8040 : _mm_getcsr() & ~0x8040);
+}
+"""
+
+
+@pytest.fixture
+def flushing(tmp_path: Path) -> Iterator[Callable[[bool], None]]:
+    """Switches FTZ and DAZ of this thread, as loading a fast-math library does."""
+    compiler = shutil.which(os.environ.get("CXX", "g++"))
+    if compiler is None or platform.machine() not in ("x86_64", "AMD64"):
+        pytest.skip("needs g++ on x86-64")
+    source, made = tmp_path / "flush.cpp", tmp_path / "flush.so"
+    source.write_text(FLUSH)
+    command = [compiler, "-shared", "-fPIC", "-o", str(made), str(source)]
+    subprocess.run(command, check=True)
+    flush = ctypes.CDLL(str(made)).flush
+    yield flush
+    flush(False)
+
+
+def test_b05_a_thread_that_flushes_subnormals_is_refused(
+    flushing: Callable[[bool], None],
+) -> None:
+    x = np.full((1, 32), 1e-39, np.float32)
+    q = quietly(x)
+    zero = fp4ref.BlockScaled(
+        np.full((1, 32), 2, np.uint8), np.zeros((1, 1), np.uint8), "mxfp4"
+    )
+    doors: list[Callable[[], Any]] = [
+        lambda: quietly(x),
+        lambda: quietly(x, "mxfp4", "mx_floor"),
+        lambda: quietly(x, recipe="torchao"),
+        lambda: quantize_per(x, "row"),
+        zero.dequantize,
+        lambda: fp4ref.matmul(zero, zero),
+        lambda: fp4ref.run(q, q, trace=False),
+    ]
+    for door in doors:
+        flushing(True)
+        with pytest.raises(InputError, match="flushes subnormal numbers"):
+            door()
+        flushing(False)
+        door()
+    codes = np.arange(256, dtype=np.uint8)
+    flushing(True)
+    values = decode_ue8m0(codes).view(np.uint32)
+    flushing(False)
+    assert values[0] == 0x00400000
+    assert (values == decode_ue8m0(codes).view(np.uint32)).all()
 
 
 def test_b06_a_zero_block_beside_a_small_one_has_no_nan_scale() -> None:
@@ -280,6 +342,9 @@ def test_b14_a_global_scale_belongs_in_alpha() -> None:
         np.full((1, 64), 2, np.uint8), np.full((1, 4), 0x38, np.uint8)
     )
     assert fp4ref.matmul(ones, ones).tolist() == [[64.0]]
+    half = fp4ref.BlockScaled(ones.codes, ones.scales, global_scale=2.0)
+    quarter = fp4ref.BlockScaled(ones.codes, ones.scales, global_scale=4.0)
+    assert fp4ref.run(half, quarter, trace=False).d.tolist() == [[8.0]]
     folded = encode_ue4m3(f32(1 / 3))
     assert folded.tolist() == [0x2B]
     assert abs(decode_ue4m3(folded)[0] * 3 - 1) == pytest.approx(0.03125)

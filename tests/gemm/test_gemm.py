@@ -17,6 +17,7 @@ from fp4ref import BlockScaled, GemmConfig
 from fp4ref.gemm.problem import GemmProblem
 from fp4ref.hardware.machine import Machine
 from fp4ref.hardware.schedule import make_schedule
+from fp4ref.layout import SwizzledScales, padded_shape, swizzle_scales
 from fp4ref.numerics import quantize_blocks
 
 
@@ -228,29 +229,73 @@ def test_padding_k_with_zeros_changes_no_bit() -> None:
     )
 
 
-def test_the_known_example_of_two_global_scales() -> None:
-    """B14: ones with G_A = 2 and G_B = 4 give 64 * 1 / (2 * 4)."""
+def test_b14_the_known_example_of_two_global_scales() -> None:
+    """Ones with G_A = 2 and G_B = 4 give 64 * 1 / (2 * 4)."""
     one = np.full((4, 64), 2, np.uint8), np.full((4, 4), 0x38, np.uint8)
     a, b = BlockScaled(*one, global_scale=2.0), BlockScaled(*one, global_scale=4.0)
     assert (fp4ref.run(a, b, trace=False).d == 8.0).all()
 
 
-def test_the_known_example_of_growing_scales() -> None:
-    """B38: scales 1 to 128 in both operands give 16 * sum(4^i)."""
-    scales = np.tile(np.arange(0x38, 0x78, 8, dtype=np.uint8), (128, 1))
-    ones = BlockScaled(np.full((128, 128), 2, np.uint8), scales)
-    assert (fp4ref.run(ones, ones, trace=False).d == 349520.0).all()
+@pytest.mark.parametrize("splits", [1, 2])
+def test_b38_the_known_example_of_growing_scales(splits: int) -> None:
+    """Scales 1 to 128 in both operands give 16 * sum(4^i).
+
+    They start at k 256, where the second of two slices does; one that begins its scales
+    anew gives 128.
+    """
+    codes = np.zeros((128, 512), np.uint8)
+    codes[:, 256:384] = 2
+    scales = np.full((128, 32), 0x38, np.uint8)
+    scales[:, 16:24] = np.arange(0x38, 0x78, 8)
+    ones = BlockScaled(codes, scales)
+    config = GemmConfig.nvfp4(splits=splits)
+    assert (fp4ref.run(ones, ones, config=config, trace=False).d == 349520.0).all()
 
 
 @pytest.mark.parametrize("tile_n", [64, 128])
-def test_every_row_of_b_gets_its_own_scale(tile_n: int) -> None:
-    """B23: row j of B is 2^(j % 8), so a wrong TMEM column is a wrong power of two."""
-    n = 384
-    b_scales = np.repeat(0x38 + 8 * (np.arange(n) % 8), 4).reshape(n, 4)
-    b = BlockScaled(np.full((n, 64), 2, np.uint8), b_scales.astype(np.uint8))
+@pytest.mark.parametrize("backend", ["emulator", "ptx"])
+def test_b23_every_row_of_b_gets_its_own_scale(backend: Any, tile_n: int) -> None:
+    """No two of 384 rows have the same sum of scales: no shift by atom or column.
+
+    The three digits of a row in base 8 are the fractions of scales about 1, 8 and 64.
+    """
+    n = np.arange(384)
+    digits = [n % 8, n // 8 % 8, n // 64]
+    starts = [0x38, 0x50, 0x68]
+    columns = [start + digit for start, digit in zip(starts, digits, strict=True)]
+    b_scales = np.stack([*columns, np.full(384, 0x38)], axis=1).astype(np.uint8)
+    b = BlockScaled(np.full((384, 64), 2, np.uint8), b_scales)
     a = BlockScaled(np.full((2, 64), 2, np.uint8), np.full((2, 4), 0x38, np.uint8))
-    d = fp4ref.run(a, b, config=GemmConfig.nvfp4(tile_n=tile_n), trace=False).d
-    assert (d == 64 * 2.0 ** (np.arange(n) % 8)).all()
+    config = GemmConfig.nvfp4(tile_n=tile_n)
+    d = fp4ref.run(a, b, config=config, trace=False, backend=backend).d
+    ones, eights, sixty_fours = digits
+    want = 16 * (1 + ones / 8 + 8 + eights + 64 + 8 * sixty_fours + 1)
+    assert len(set(want)) == 384
+    assert (d == want).all()
+
+
+@pytest.mark.parametrize("backend", ["emulator", "ptx"])
+def test_b19_scales_of_padding_rows_reach_no_row_of_d(
+    backend: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The kernel reads atoms whose rows 20 to 127 are NaN.
+
+    Not columns 6 and 7: they are of K, where 0 times NaN is NaN.
+    """
+    a, b = wide_pair(5, 20, 20, 96)
+    want = fp4ref.run(a, b, trace=False, backend=backend)
+
+    def poisoned(q: BlockScaled) -> SwizzledScales:
+        rows, cols = q.scales.shape[-2:]
+        padded = np.full(padded_shape(rows, cols), 0x7F, np.uint8)
+        padded[:rows] = 0
+        padded[:rows, :cols] = q.scales
+        return SwizzledScales(swizzle_scales(padded), rows, cols)
+
+    monkeypatch.setattr(BlockScaled, "swizzled_scales", poisoned)
+    assert (a.swizzled_scales().data == 0x7F).sum() > 512
+    found = fp4ref.run(a, b, trace=False, backend=backend)
+    assert_bits_equal(found.d, want.d)
 
 
 def test_the_default_gemm_of_the_document_has_the_right_bits() -> None:

@@ -191,8 +191,8 @@ def test_asking_again_after_a_failure_is_a_fault() -> None:
     ("m", "n"),
     list(itertools.product((1, 127, 128, 129, 384, 640), (64, 192, 256, 448))),
 )
-def test_every_element_of_d_is_stored_once(m: int, n: int) -> None:
-    """B33: the coverage count is one everywhere."""
+def test_b33_every_element_of_d_is_stored_once(m: int, n: int) -> None:
+    """The coverage count is one everywhere."""
     number = m + n
     config = GemmConfig.nvfp4(
         scheduler=("clc", "static")[number % 2], tile_n=(64, 128)[number // 64 % 2]

@@ -17,6 +17,7 @@ import numpy as np
 from fp4ref.numerics.element import Element
 from fp4ref.numerics.elements import ScaleFormat
 from fp4ref.numerics.formats import F32, U8
+from fp4ref.numerics.subnormals import require_subnormals
 
 FLT_MAX: Final = np.finfo(np.float32).max
 SIXTH: Final = np.float32(1) / np.float32(6)
@@ -141,6 +142,7 @@ def without_sign_of_zero(codes: U8, scaled: F32) -> U8:
 
 def run_rule(recipe: Recipe, blocks: Blocks) -> Made:
     """Apply a recipe's formula; Inf and NaN on the way are part of it."""
+    require_subnormals()
     with np.errstate(all="ignore"):
         made = recipe.rule(blocks)
     return made._replace(codes=made.codes.astype(np.uint8, copy=False))
