@@ -8,32 +8,14 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from original_recipes import ORIGINALS, Scale
-from test_recipes import MAKERS, MIDDLES, narrow
+from test_recipes import MAKERS, narrow
+from tie_inputs import all_scale_ties, all_ties
 
 from fp4ref.numerics.elements import BLOCKS
-from fp4ref.numerics.formats import decode_ue4m3
 from fp4ref.tensors.quantize import automatic_global_scale, quantize
 from fp4ref.tensors.recipes import RECIPES
 
 F32 = NDArray[np.float32]
-
-
-def all_ties(vec: int, scale: float) -> F32:
-    """Every scale times every boundary and its neighbours, of both signs, in blocks."""
-    if vec == 16:
-        scales = decode_ue4m3(np.arange(1, 0x7F, dtype=np.uint8)) * np.float32(scale)
-    else:
-        scales = np.float32(2) ** np.arange(-120, 120, dtype=np.float32)
-    values = (scales[:, None] * MIDDLES[1:8]).astype(np.float32)
-    near = values.view(np.int32)[..., None] + np.arange(-1, 2, dtype=np.int32)
-    ties = near.view(np.float32).reshape(len(scales), -1)
-    ties = np.concatenate([ties, -ties], axis=1)
-    rows = np.zeros((len(scales), 4 * vec), np.float32)
-    rows.reshape(len(scales), -1, vec)[:, :, 0] = 6 * scales[:, None]
-    room = rows.reshape(len(scales), -1, vec)[:, :, 1:]
-    filled = np.resize(ties, (len(scales), room[0].size))
-    room[:] = filled.reshape(room.shape)
-    return rows
 
 
 def compare(name: str, x: NDArray[np.generic], level: str) -> int:
@@ -81,6 +63,7 @@ def test_the_original_has_our_bytes(name: str, rotating_seed: int) -> None:
     for level in levels:
         for scale in (1.0, 1e-3):
             count += compare(name, all_ties(vec, scale), level)
+        count += compare(name, all_scale_ties(vec), level)
         for make in MAKERS:
             x = make(2**18 // vec, vec, rng).reshape(512, 512)
             for dtype in dtypes:

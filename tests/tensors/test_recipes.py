@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from outside_recipes import outside
+from tie_inputs import all_scale_ties, all_ties
 
 from fp4ref.errors import InputError
 from fp4ref.numerics.elements import BLOCKS, ScaleFormat
@@ -171,6 +172,22 @@ def test_it_agrees_on_ties_edges_and_patterns(name: str, rotating_seed: int) -> 
                     x = np.where(np.isfinite(x), x, np.float32(1))
                     x[0, 0] = max(abs(x[0, 0]), np.float32(1e-30))
                 compare(recipe, narrow(x, dtype), options)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_it_agrees_on_every_tie(name: str) -> None:
+    """Of codes under each scale, and of scales, with the numbers on either side."""
+    recipe, count = RECIPES[name], 0
+    for options in settings(recipe):
+        vec = BLOCKS[options["format"]].vec_size
+        for x in (all_ties(vec, 1.0), all_ties(vec, 2.0**-7), all_scale_ties(vec)):
+            tall = np.repeat(x, recipe.rows, axis=0)  # each row a square of its own
+            for dtype in recipe.dtypes:
+                with np.errstate(all="ignore"):
+                    kept = narrow(tall, dtype)
+                compare(recipe, kept, options)
+                count += kept.size
+    assert count > 20_000
 
 
 @pytest.mark.rotating(4)
