@@ -29,8 +29,8 @@ def all_ties(vec: int, scale: float) -> F32:
     rows = np.zeros((len(scales), 4 * vec), np.float32)
     rows.reshape(len(scales), -1, vec)[:, :, 0] = 6 * scales[:, None]
     room = rows.reshape(len(scales), -1, vec)[:, :, 1:]
-    filled = np.resize(ties, (len(scales), room[0].size))
-    room[:] = filled.reshape(room.shape)
+    filled = np.tile(ties, (1, -(-room[0].size // ties.shape[1])))
+    room[:] = filled[:, : room[0].size].reshape(room.shape)
     return rows
 
 
