@@ -15,6 +15,7 @@ from pathlib import Path
 BOOK = Path(__file__).parent
 sys.path[:0] = [str(BOOK)] if str(BOOK) not in sys.path else []
 
+import check_page  # noqa: E402
 import clusters  # noqa: E402
 import code_page  # noqa: E402
 import data_flow  # noqa: E402
@@ -77,6 +78,7 @@ def files() -> dict[str, str]:
         "_generated/tiers.md": tiers.page(),
         f"_generated/{tiers.FILE}": tiers.picture(),
         "_generated/removals.md": removals.page(),
+        **check_page.pages(),
         "_generated/triage.md": triage_page.page(),
         f"_generated/{triage_page.FILE}": triage_page.picture(),
         "_generated/rings.md": rings.page(),

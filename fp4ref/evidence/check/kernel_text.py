@@ -105,14 +105,15 @@ def read_kernel(kernel: Any) -> KernelText:
     if isinstance(kernel, str | Path):
         return _read(Path(kernel))
     asm = getattr(kernel, "asm", None)
-    text = asm.get("ptx") if isinstance(asm, dict) else getattr(kernel, "__ptx__", None)
+    by_triton = isinstance(asm, dict)
+    text = asm.get("ptx") if by_triton else getattr(kernel, "__ptx__", None)  # type: ignore[union-attr]
     if not isinstance(text, str):
         raise InputError(
             f"kernel is {type(kernel).__name__}; need a path, PTX text, a compiled "
             "Triton kernel, or a compiled CuTe DSL function that kept its PTX "
             "(CUTE_DSL_KEEP_PTX=1)"
         )
-    return _kept(f"the PTX of {type(kernel).__name__}", text)
+    return _kept("Triton's PTX" if by_triton else "CuTe DSL's PTX", text)
 
 
 def _kept(name: str, text: str) -> KernelText:

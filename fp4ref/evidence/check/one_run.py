@@ -28,6 +28,9 @@ Contents = tuple[NDArray[np.uint8], NDArray[np.bool_]]
 """Bytes of a buffer after the launch, and which of them were ever written."""
 
 _TAILS = {"error": "", "allowed": RELIED_ON, "review": ", for review"}
+_MOST_WAITERS = 3
+"""Kinds of waiters that a deadlock names."""
+
 _SILENT = {advisory.value for advisory in SILENT}
 _AT = re.compile(r" at (\S+:\d+)$")
 _STATEMENT = re.compile(r"(?:^|at )(\S+:\d+)$")
@@ -213,7 +216,7 @@ class Checked:
             fault = self._again_traced(schedule, ordering) or fault
         row, _ = of_fault(fault)
         waits = [found[1] for who, _, _ in fault.edges if (found := _AT.search(who))]
-        graph = "; ".join(f"{who} waits for {on}" for who, on, _ in fault.edges[:4])
+        graph = _waiters(fault.edges)
         root = fault.root
         if root is None:
             return Finding(
@@ -283,3 +286,16 @@ class Checked:
     def _places(self, statements: Sequence[str]) -> tuple[Place, ...]:
         found = dict.fromkeys(each for each in statements if each)
         return tuple(Place.of(each, self.kernel) for each in list(found)[:4])
+
+
+def _waiters(edges: Sequence[tuple[str, str, str]]) -> str:
+    """Say who waits for what; warps that wait alike once."""
+    alike: dict[tuple[str, str], list[str]] = {}
+    for who, on, _ in edges:
+        warp, _, line = who.partition(" at ")
+        alike.setdefault((line, on), []).append(warp)
+    said = []
+    for (line, on), warps in list(alike.items())[:_MOST_WAITERS]:
+        more = f" and {len(warps) - 1} more" if len(warps) > 1 else ""
+        said.append(f"{warps[0]}{more} at {line} waits for {on}")
+    return "; ".join(said)

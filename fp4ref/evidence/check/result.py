@@ -147,7 +147,7 @@ class Check:
         full
             Every word of the advisories too, and not their names and lines only.
         """
-        parts = [f"{self.entry} of {self.kernel}"]
+        parts = [f"{self.entry}, in {self.kernel}" if self.entry else self.kernel]
         if self.runs:
             parts += field_lines("runs", "; ".join(filter(None, map(_run, self.runs))))
         parts += [each.report() for each in self.unsupported]
