@@ -136,6 +136,7 @@ NO_GAP = {
     "rounding": "all that cvt.ue8m0x2 has",
     "dtype": "types that hold the products",
     "data_type": "all that cuda.h has",
+    "edit": "what a lesson does to a text",
     "dump.dtype": "the format's own type and its bits",
     "'d'": "arrays of a dump",
     "scales": "arrays of a dump",

@@ -29,36 +29,39 @@ from fp4ref.files.whole_file import check_target, replacing, write_text
 from fp4ref.hardware.machine_state import Ordering
 from fp4ref.viz import play
 
+Kernel = Annotated[Path, typer.Argument(help="The PTX of a kernel, for sm_100a.")]
+LaunchFile = Annotated[
+    Path | None,
+    typer.Option(help="A launch file. Default: KERNEL.toml beside the PTX."),
+]
+Init = Annotated[bool, typer.Option("--init", help="Write a launch file, and end.")]
+Entry = Annotated[str | None, typer.Option(help="For --init: which entry, of several.")]
+Schedules = Annotated[
+    str,
+    typer.Option("--schedule", help="eager, late and integer seeds, with commas."),
+]
+Orderings = Annotated[
+    str, typer.Option("--ordering", help="ptx, shipped, or both with a comma.")
+]
+Steps = Annotated[int, typer.Option(help="Most steps of one run.")]
+Seconds = Annotated[float, typer.Option(help="Most processor time of all runs.")]
+PlayerPage = Annotated[
+    Path | None, typer.Option(help="Also write a web page to step through a run.")
+]
+Full = Annotated[bool, typer.Option("--full", help="Every word of the advisories too.")]
+
 
 def check_command(
-    kernel: Annotated[Path, typer.Argument(help="The PTX of a kernel, for sm_100a.")],
-    launch: Annotated[
-        Path | None,
-        typer.Option(help="A launch file. Default: KERNEL.toml beside the PTX."),
-    ] = None,
-    init: Annotated[
-        bool,
-        typer.Option("--init", help="Write a launch file, and end."),
-    ] = False,
-    entry: Annotated[
-        str | None, typer.Option(help="For --init: which entry, of several.")
-    ] = None,
-    schedule: Annotated[
-        str, typer.Option(help="eager, late and integer seeds, with commas.")
-    ] = ",".join(map(str, SCHEDULES)),
-    ordering: Annotated[
-        str, typer.Option(help="ptx, shipped, or both with a comma.")
-    ] = ",".join(ORDERINGS),
-    steps: Annotated[int, typer.Option(help="Most steps of one run.")] = STEPS,
-    seconds: Annotated[
-        float, typer.Option(help="Most processor time of all runs.")
-    ] = SECONDS,
-    player: Annotated[
-        Path | None, typer.Option(help="Also write a web page to step through a run.")
-    ] = None,
-    full: Annotated[
-        bool, typer.Option("--full", help="Every word of the advisories too.")
-    ] = False,
+    kernel: Kernel,
+    launch: LaunchFile = None,
+    init: Init = False,
+    entry: Entry = None,
+    schedule: Schedules = ",".join(map(str, SCHEDULES)),
+    ordering: Orderings = ",".join(ORDERINGS),
+    steps: Steps = STEPS,
+    seconds: Seconds = SECONDS,
+    player: PlayerPage = None,
+    full: Full = False,
     force: Force = False,
     as_json: Json = False,
 ) -> None:
