@@ -29,6 +29,9 @@ from fp4ref.files.whole_file import check_target, replacing, write_text
 from fp4ref.hardware.machine_state import Ordering
 from fp4ref.viz import play
 
+ALL_SCHEDULES = ",".join(map(str, SCHEDULES))
+BOTH_ORDERINGS = ",".join(ORDERINGS)
+
 Kernel = Annotated[Path, typer.Argument(help="The PTX of a kernel, for sm_100a.")]
 LaunchFile = Annotated[
     Path | None,
@@ -56,8 +59,8 @@ def check_command(
     launch: LaunchFile = None,
     init: Init = False,
     entry: Entry = None,
-    schedule: Schedules = ",".join(map(str, SCHEDULES)),
-    ordering: Orderings = ",".join(ORDERINGS),
+    schedule: Schedules = ALL_SCHEDULES,
+    ordering: Orderings = BOTH_ORDERINGS,
     steps: Steps = STEPS,
     seconds: Seconds = SECONDS,
     player: PlayerPage = None,
