@@ -26,6 +26,7 @@ import formats  # noqa: E402
 import frame_page  # noqa: E402
 import glossary  # noqa: E402
 import k_groups  # noqa: E402
+import microscope_page  # noqa: E402
 import notebook_pages  # noqa: E402
 import pairs  # noqa: E402
 import pieces  # noqa: E402
@@ -88,6 +89,7 @@ def files() -> dict[str, str]:
         "_generated/silicon.md": silicon.page(),
         **silicon.pictures(),
         "_generated/site/walk.html": walk_page.page(),
+        "_generated/site/microscope.html": microscope_page.page(),
         **notebook_pages.pages(),
         "notebooks/data_flow.svg": data_flow.svg(),
     }

@@ -1,47 +1,10 @@
-"""silicon_pictures: pictures of what an H200 did, each with the same as text.
-
-A light ground of its own makes them readable in a dark page too.
-"""
+"""silicon_pictures: pictures of what an H200 did, each with the same as text."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from xml.sax.saxutils import escape
-
 from fp4ref.lessons.page import Page
 from fp4ref.lessons.silicon import PARTS, Flips, chunks, flips, places
-
-WIDTH = 700
-_INK, _LINE, _GROUND = "#0f172a", "#475569", "#f8fafc"
-_BLUE, _GREEN, _SAND, _WHITE = "#dbeafe", "#e5f4e3", "#fdecc8", "#ffffff"
-_FONT = "font-family='system-ui, sans-serif'"
-
-
-def _text(x: float, y: float, line: str, *, size: int = 14, bold: bool = False) -> str:
-    weight = 600 if bold else 400
-    return (
-        f"<text x='{x:g}' y='{y:g}' text-anchor='middle' {_FONT} font-size='{size}' "
-        f"font-weight='{weight}' fill='{_INK}'>{escape(line)}</text>"
-    )
-
-
-def _box(x: float, y: float, width: float, height: float, fill: str) -> str:
-    return (
-        f"<rect x='{x:g}' y='{y:g}' width='{width:g}' height='{height:g}' "
-        f"fill='{fill}' stroke='{_LINE}'/>"
-    )
-
-
-def _svg(height: int, alt: str, parts: Sequence[str]) -> str:
-    head = (
-        f"<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 {WIDTH} {height}' "
-        f"width='{WIDTH}' height='{height}' role='img' "
-        "style='max-width:100%;height:auto'>"
-    )
-    ground = f"<rect width='{WIDTH}' height='{height}' rx='8' fill='{_GROUND}'/>"
-    return "\n".join(
-        [head, f"<title>{escape(alt)}</title>", ground, *parts, "</svg>\n"]
-    )
+from fp4ref.lessons.svg import BLUE, GREEN, SAND, WHITE, WIDTH, box, svg, text
 
 
 def parts_picture() -> Page:
@@ -56,18 +19,18 @@ def parts_picture() -> Page:
     drawn = []
     heads = ("the card's own", "soft: what Hopper lacks")
     for x, head, column, fill in zip(
-        (12, 356), heads, (real, soft), (_GREEN, _SAND), strict=True
+        (12, 356), heads, (real, soft), (GREEN, SAND), strict=True
     ):
-        drawn.append(_text(x + 166, 26, head, bold=True))
+        drawn.append(text(x + 166, 26, head, bold=True))
         for i, each in enumerate(column):
             y = 40 + 54 * i
-            drawn.append(_box(x, y, 332, 46, fill))
-            drawn.append(_text(x + 166, y + 19, each.name, bold=True))
-            drawn.append(_text(x + 166, y + 37, each.why))
+            drawn.append(box(x, y, 332, 46, fill))
+            drawn.append(text(x + 166, y + 19, each.name, bold=True))
+            drawn.append(text(x + 166, y + 37, each.why))
     height = 48 + 54 * max(len(real), len(soft))
     lines = [f"{each.name:16} {'real' if each.real else 'soft'}: {each.why}"
              for each in PARTS]  # fmt: skip
-    return Page("\n".join(lines), _svg(height, alt, drawn))
+    return Page("\n".join(lines), svg(height, alt, drawn))
 
 
 _CELL_WIDTH, _CELL_HEIGHT, _ROWS = 38, 30, 8
@@ -86,19 +49,19 @@ def descriptor_picture() -> Page:
     )
     drawn = []
     for x, head, grid in ((40, "the H200", by_card), (386, "the machine", by_machine)):
-        drawn.append(_text(x + 4 * _CELL_WIDTH, 24, head, bold=True))
+        drawn.append(text(x + 4 * _CELL_WIDTH, 24, head, bold=True))
         for row, names in enumerate(grid):
             y = 36 + row * _CELL_HEIGHT
-            drawn.append(_text(x - 18, y + 20, f"{row * 128:#x}", size=11))
+            drawn.append(text(x - 18, y + 20, f"{row * 128:#x}", size=11))
             for chunk, name in enumerate(names):
-                fill = _BLUE if name else _WHITE
+                fill = BLUE if name else WHITE
                 at = x + chunk * _CELL_WIDTH
-                drawn.append(_box(at, y, _CELL_WIDTH, _CELL_HEIGHT, fill))
+                drawn.append(box(at, y, _CELL_WIDTH, _CELL_HEIGHT, fill))
                 if name:
-                    drawn.append(_text(at + _CELL_WIDTH / 2, y + 20, name, size=13))
+                    drawn.append(text(at + _CELL_WIDTH / 2, y + 20, name, size=13))
     y = 36 + _ROWS * _CELL_HEIGHT
     foot = "a box is 16 bytes; 2b is row 2 of the tile, the second half of its K"
-    drawn.append(_text(WIDTH / 2, y + 24, foot))
+    drawn.append(text(WIDTH / 2, y + 24, foot))
     lines = ["16 bytes a column; 2b is row 2 of the tile, the second half of its K"]
     for row, (card, machine) in enumerate(zip(by_card, by_machine, strict=True)):
         left, right = (
@@ -106,7 +69,7 @@ def descriptor_picture() -> Page:
         )
         lines.append(f"{row * 128:#6x} card {left}  machine {right}")
     lines.append(f"{equal} of {found.by_card.size} elements at the same place")
-    return Page("\n".join(lines), _svg(y + 40, alt, drawn))
+    return Page("\n".join(lines), svg(y + 40, alt, drawn))
 
 
 _FLIPS_IN_A_ROW, _FLIP = 25, 26
@@ -125,16 +88,16 @@ def flips_picture(found: Flips | None = None) -> Page:
     for i, (buffer, used) in enumerate(zip(found.buffers, found.changed, strict=True)):
         row, column = divmod(i, _FLIPS_IN_A_ROW)
         x, y = 25 + column * _FLIP, 16 + row * _FLIP
-        drawn.append(_box(x, y, _FLIP, _FLIP, _BLUE if used else _WHITE))
+        drawn.append(box(x, y, _FLIP, _FLIP, BLUE if used else WHITE))
         label = {"A": "A", "B": "B", "SFA": "a", "SFB": "b"}[buffer]
-        drawn.append(_text(x + _FLIP / 2, y + 18, label, size=13, bold=used))
+        drawn.append(text(x + _FLIP / 2, y + 18, label, size=13, bold=used))
     y = 16 + -(-count // _FLIPS_IN_A_ROW) * _FLIP
     foot = "A, B: a bit of an element; a, b: of a scale. Filled and bold: D changed"
-    drawn.append(_text(WIDTH / 2, y + 24, foot))
+    drawn.append(text(WIDTH / 2, y + 24, foot))
     lines = [alt]
     for buffer in ("A", "B", "SFA", "SFB"):
         of = [
             c for b, c in zip(found.buffers, found.changed, strict=True) if b == buffer
         ]
         lines.append(f"{buffer:4} {len(of)} flips, {sum(of)} changed D")
-    return Page("\n".join(lines), _svg(y + 40, alt, drawn))
+    return Page("\n".join(lines), svg(y + 40, alt, drawn))

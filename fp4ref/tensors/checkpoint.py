@@ -249,9 +249,12 @@ class Checkpoint:
         ]
         if not alike:
             return []
+        others = "a layer" if len(alike) == 1 else f"{len(alike)} layers"
+        more = "" if len(alike) == 1 else ", ..."
+        are = "is" if len(alike) == 1 else "are"
         return [
-            f"{name} is {self.tensors[name].dtype}, and {len(alike)} layers of its "
-            f"kind ({alike[0]}, ...) are NVFP4: it was left out of quantisation"
+            f"{name} is {self.tensors[name].dtype}, and {others} of its kind "
+            f"({alike[0]}{more}) {are} NVFP4: it was left out of quantisation"
         ]
 
 

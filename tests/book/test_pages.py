@@ -16,8 +16,9 @@ NARROW = {"width": 390, "height": 844}
 THEMES = ("light", "dark")
 
 AXE_PAGES = (
-    *("frames", "faults", "glossary"),
+    *("frames", "faults", "glossary", "quantisers"),
     *("notebooks/04_mbarriers_and_pipelines", "notebooks/14_riddles"),
+    "notebooks/11_your_checkpoint",
 )
 
 

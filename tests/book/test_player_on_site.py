@@ -68,6 +68,20 @@ def test_the_default_walk_is_one_click_away(chromium: Any, site: Path) -> None:
         assert page.url.endswith("index.html")
 
 
+def test_the_microscope_is_one_click_away(chromium: Any, site: Path) -> None:
+    with local_page(chromium) as page:
+        page.goto((site / "quantisers.html").as_uri())
+        page.get_by_role("link", name="One block through every recipe").click()
+        player = page.locator(".fp4ref-player")
+        player.locator(".fp4ref-picture svg").wait_for()
+        assert player.get_attribute("data-view") == "recipes"
+        player.locator("summary").click()
+        groups = player.locator(".fp4ref-twin tbody td:nth-child(2)").all_inner_texts()
+        assert len(set(groups)) >= 8, "the block is chosen because recipes part in it"
+        page.get_by_role("link", name="Back to recipes").click()
+        assert page.url.endswith("quantisers.html")
+
+
 @pytest.mark.parametrize("view", ["fault", "barriers", "tmem", "timeline"])
 def test_the_theme_does_not_reach_into_a_picture(
     chromium: Any, site: Path, view: str

@@ -195,8 +195,15 @@ def test_a_layer_that_stayed_in_floats_is_named(tmp_path: Path) -> None:
     other = {"model.layers.7.mlp.down_proj.weight": weights(seed=4)}
     checkpoint = opened(tmp_path, modelopt(UP, Q) | left | other)
     (said,) = checkpoint.load("model.layers.7.mlp.up_proj.weight").warnings
-    assert f"({UP}.weight, ...) are NVFP4: it was left out" in said
+    assert f"a layer of its kind ({UP}.weight) is NVFP4: it was left out" in said
     assert checkpoint.load("model.layers.7.mlp.down_proj.weight").warnings == ()
+    more = modelopt("model.layers.3.mlp.up_proj", Q)
+    (said,) = (
+        opened(tmp_path, modelopt(UP, Q) | left | more)
+        .load("model.layers.7.mlp.up_proj.weight")
+        .warnings
+    )
+    assert f"2 layers of its kind ({UP}.weight, ...) are NVFP4" in said
 
 
 def test_what_cannot_be_quantised_says_why(tmp_path: Path) -> None:

@@ -175,6 +175,25 @@ def test_no_serious_accessibility_violation(
             assert not serious, (view, scheme, json.dumps(serious, indent=1)[:3000])
 
 
+@pytest.mark.rotating(1)
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [390, 1280])
+def test_axe_finds_nothing_in_the_microscope(
+    open_players: Any, scheme: str, width: int
+) -> None:
+    axe = pytest.importorskip(
+        "axe_playwright_python.sync_playwright", reason="axe is in the extra 'dev'"
+    )
+    size = {"width": width, "height": 900}
+    page = open_players(viz.quantiser(), color_scheme=scheme, viewport=size)
+    page.locator("summary").click()
+    for view in ("quantiser", "recipes"):
+        page.locator(f"[role=tab][data-view={view}]").click()
+        found = axe.Axe().run(page).response["violations"]
+        serious = [v for v in found if v["impact"] in ("serious", "critical")]
+        assert not serious, (view, json.dumps(serious, indent=1)[:3000])
+
+
 def test_motion_is_reduced_on_request(small: fp4ref.Run, open_players: Any) -> None:
     page = open_players(viz.play(small), reduced_motion="reduce")
     button = "document.querySelector('.fp4ref-bar button')"
