@@ -1,16 +1,30 @@
-"""compiled: Numba's ``njit`` and ``prange``, or what stands in where Numba is absent.
+"""compiled: Numba's ``njit``, or what stands in where Numba is absent, and its threads.
 
 Platforms without Numba, WebAssembly among them, run the same lines in Python. Loops
 over whole matrices would be slow there, so each module of such loops has a twin in
 NumPy; `AVAILABLE` says which to call. Importing this module imports Numba.
+
+Loops take a range of rows and release the lock of Python, and `in_pieces` runs them on
+threads that sleep when they have nothing to do. Numba's own ``parallel=True`` is not
+used: the idle threads of OpenMP spin, and those of BLAS then wait for a processor, so
+that two threads take three times as long as one. A process that has used them cannot
+fork either, and every loop would be compiled twice.
 """
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from itertools import pairwise
 from typing import Any, Final
 
 SERIAL_LIMIT: Final = 1 << 22
 """Multiplications up to which one thread is faster than waking others."""
+
+PASS: Final = 1 << 18
+"""Elements of a pass over a matrix for which a thread is woken."""
 
 
 def interpreted(function: Any = None, **options: Any) -> Any:
@@ -22,11 +36,52 @@ def interpreted(function: Any = None, **options: Any) -> Any:
 
 
 njit: Any = interpreted
-prange: Any = range
+THREADS = 1
+"""What ``NUMBA_NUM_THREADS`` says; without it, the processors of this process."""
+
 try:
     import numba
 except ImportError:
     AVAILABLE = False
 else:
     AVAILABLE = True
-    njit, prange = numba.njit, numba.prange
+    njit = numba.njit
+    THREADS = numba.config.NUMBA_NUM_THREADS  # type: ignore[attr-defined]
+
+
+def in_pieces(
+    loop: Callable[..., Any], count: int, least: int, *arguments: Any
+) -> list[Any]:
+    """Call ``loop(first, last, *arguments)`` for ranges that make up ``range(count)``.
+
+    Parameters
+    ----------
+    loop
+        Compiled with ``nogil``; its calls may run at once.
+    least
+        Rows for which another thread is worth waking.
+
+    Returns
+    -------
+    list
+        What the calls returned, in order.
+    """
+    # More pieces than threads, as another process may hold up one of these.
+    pieces = min(count // max(least, 1), 4 * THREADS) if THREADS > 1 else 1
+    if pieces < 2:
+        return [loop(0, count, *arguments)]
+    ends = [count * piece // pieces for piece in range(pieces + 1)]
+    some = [
+        _threads(THREADS).submit(loop, first, last, *arguments)
+        for first, last in pairwise(ends)
+    ]
+    return [each.result() for each in some]
+
+
+@cache
+def _threads(count: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(count, "fp4ref")
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_threads.cache_clear)  # the child has none

@@ -10,11 +10,9 @@ from functools import cache, lru_cache
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
 from fp4ref.numerics.decoded_operands import K_STEP
 from fp4ref.numerics.element import Element
-from fp4ref.numerics.elements import ElementFormat
 from fp4ref.numerics.factors import MOST_BINADES, NONE, Codes, Factors, Table
 from fp4ref.numerics.formats import I64, U8
 
@@ -52,13 +50,10 @@ _ONE: Final = Table(
 
 
 @cache
-def _of_e2m1() -> tuple[npt.NDArray[np.int32], I64]:
-    """Return twice the value of each code, and the unit of each set of magnitudes."""
-    of_elements = table(ElementFormat.E2M1.element, aligned=False)
-    magnitudes = np.arange(8)
-    present = np.arange(256)[:, np.newaxis] >> magnitudes & 1
-    units = np.where(present == 1, of_elements.unit[:8], NONE).min(axis=1)
-    return (2 * of_elements.value[:16]).astype(np.int32), units
+def _units_of_e2m1() -> I64:
+    """Return the least unit of magnitudes, for all their halves or-ed together."""
+    lowest = [(some & -some).bit_length() - 2 for some in range(16)]
+    return np.array([NONE, *lowest[1:]], np.int64)
 
 
 def decode_factors(
@@ -102,13 +97,13 @@ def decode_factors(
         return factors
     from fp4ref.numerics import decode_factors_jit as jit
 
-    many = rows * k > 1 << 20
+    least = compiled.PASS // max(k, 1)
     if element.name == "e2m1" and step == K_STEP and scale is not None:
-        decode_e2m1 = jit.decode_e2m1_parallel if many else jit.decode_e2m1_serial
-        decode_e2m1(codes, scales, *_of_e2m1(), of_scales, factors)
-        return factors
-    decode = jit.decode_parallel if many else jit.decode_serial
-    decode(codes, scales, of_elements, of_scales, factors)
+        arguments = codes, scales, _units_of_e2m1(), of_scales, factors
+        compiled.in_pieces(jit.decode_e2m1, rows, least, *arguments)
+    else:
+        both = codes, scales, of_elements, of_scales, factors
+        compiled.in_pieces(jit.decode, rows, least, *both)
     return factors
 
 

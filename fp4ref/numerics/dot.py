@@ -13,8 +13,6 @@ measured here on a Blackwell card.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 import numpy.typing as npt
 
@@ -67,12 +65,12 @@ def mma_decoded(a: Operand, b: Operand, c: npt.ArrayLike | None = None) -> F32:
                 f"mma c: C has shape {d.shape}; need ({m}, {n}), one element for a row "
                 "of A and row of B. Pass None for zero"
             )
-    chain: Callable[..., None] = dot_jit.chain_serial
-    if not compiled.AVAILABLE:
-        chain = dot_arrays.chain_block_scaled
-    elif m * n * k > compiled.SERIAL_LIMIT:
-        chain = dot_jit.chain_parallel
-    chain(a, b, d.view(np.uint32))
+    bits = d.view(np.uint32)
+    if compiled.AVAILABLE:
+        least = compiled.SERIAL_LIMIT // max(n * k, 1)
+        compiled.in_pieces(dot_jit.chain_rows, m, least, a, b, bits)
+    else:
+        dot_arrays.chain_block_scaled(a, b, bits)
     return d
 
 

@@ -24,7 +24,7 @@ from typing import Final
 
 import numpy as np
 
-from fp4ref.numerics.compiled import njit, prange
+from fp4ref.numerics.compiled import njit
 from fp4ref.numerics.decoded_operands import GROUP, Operand
 from fp4ref.numerics.formats import I64, U32
 
@@ -203,15 +203,8 @@ def single_outputs(
         )
 
 
-@njit(cache=True)
-def chain_serial(a: Operand, b: Operand, d: U32) -> None:
-    """Run `chain_row` over all rows on the calling thread."""
-    for i in range(d.shape[0]):
-        chain_row(i, a, b, d)
-
-
-@njit(cache=True, parallel=True)
-def chain_parallel(a: Operand, b: Operand, d: U32) -> None:
-    """Run `chain_row` over all rows on Numba's threads; rows are independent."""
-    for i in prange(d.shape[0]):
+@njit(cache=True, nogil=True)
+def chain_rows(first: int, last: int, a: Operand, b: Operand, d: U32) -> None:
+    """Run `chain_row` over some rows; they are independent."""
+    for i in range(first, last):
         chain_row(i, a, b, d)

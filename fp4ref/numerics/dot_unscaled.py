@@ -13,8 +13,6 @@ mma.sync, agree with it; it has not been measured here on a Blackwell card.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 import numpy.typing as npt
 
@@ -85,12 +83,12 @@ def multiply_terms(a: Terms, b: Terms, k_step: int, c: npt.ArrayLike | None) -> 
             "Cut or pad one of them"
         )
     d = _start(c, (m, n))
-    chain: Callable[..., None] = dot_unscaled_jit.chain_serial
-    if not compiled.AVAILABLE:
-        chain = dot_arrays.chain_unscaled
-    elif m * n * k > compiled.SERIAL_LIMIT:
-        chain = dot_unscaled_jit.chain_parallel
-    chain(a, b, k_step, d.view(np.uint32))
+    bits = d.view(np.uint32)
+    if compiled.AVAILABLE:
+        least = compiled.SERIAL_LIMIT // max(n * k, 1)
+        compiled.in_pieces(dot_unscaled_jit.chain_rows, m, least, a, b, k_step, bits)
+    else:
+        dot_arrays.chain_unscaled(a, b, k_step, bits)
     return d
 
 

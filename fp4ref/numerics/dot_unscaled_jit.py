@@ -19,7 +19,7 @@ from typing import Final
 
 import numpy as np
 
-from fp4ref.numerics.compiled import njit, prange
+from fp4ref.numerics.compiled import njit
 from fp4ref.numerics.decoded_operands import INFINITE, Terms
 from fp4ref.numerics.dot_jit import INF, NAN, round_toward_zero, truncate_shift
 from fp4ref.numerics.formats import I64, U32
@@ -115,15 +115,8 @@ def chain_row(i: int, a: Terms, b: Terms, k_step: int, d: U32) -> None:
             )
 
 
-@njit(cache=True)
-def chain_serial(a: Terms, b: Terms, k_step: int, d: U32) -> None:
-    """Run `chain_row` over all rows on the calling thread."""
-    for i in range(d.shape[0]):
-        chain_row(i, a, b, k_step, d)
-
-
-@njit(cache=True, parallel=True)
-def chain_parallel(a: Terms, b: Terms, k_step: int, d: U32) -> None:
-    """Run `chain_row` over all rows on Numba's threads; rows are independent."""
-    for i in prange(d.shape[0]):
+@njit(cache=True, nogil=True)
+def chain_rows(first: int, last: int, a: Terms, b: Terms, k_step: int, d: U32) -> None:
+    """Run `chain_row` over some rows; they are independent."""
+    for i in range(first, last):
         chain_row(i, a, b, k_step, d)

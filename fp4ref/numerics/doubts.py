@@ -1,13 +1,35 @@
-"""doubts: what tells an output of one step that truncated terms can change."""
+"""doubts: what tells an output whose bits a slab may not give."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
+import numpy as np
+import numpy.typing as npt
+
 from fp4ref.numerics.formats import F32, F64
+
+I32 = npt.NDArray[np.int32]
 
 Sums = F32 | F64
 """Products of a slab."""
+
+
+class Running(NamedTuple):
+    """What decides whether D may have grown too large inside a slab.
+
+    Attributes
+    ----------
+    norms_a, norms_b : (rows,), (columns,)
+        Their products bound every sum of products of the slab.
+    rows, columns : (rows,), (columns,)
+        The magnitude bits of float32, or 0. Outputs matter unless both are 0.
+    """
+
+    norms_a: F32
+    norms_b: F32
+    rows: I32
+    columns: I32
 
 
 class Doubts(NamedTuple):

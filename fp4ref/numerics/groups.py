@@ -30,7 +30,7 @@ import numpy as np
 from fp4ref.numerics.decoded_operands import GROUP, K_STEP, scale_table
 from fp4ref.numerics.elements import ScaleFormat
 from fp4ref.numerics.formats import F32, U8
-from fp4ref.numerics.sides import NO_UNIT, ScaleNumbers, Side
+from fp4ref.numerics.sides import NO_UNIT, Chain, ScaleNumbers, Side
 
 MARGIN: Final = 4.25
 """Last kept bits by which the sum in float64 can differ from that of the model."""
@@ -79,7 +79,7 @@ def side(
         1 for A, `lanes_of` for B, which is cut into blocks of so many columns; the
         last is filled with zeros.
     """
-    from fp4ref.numerics import groups_jit
+    from fp4ref.numerics import compiled, groups_jit
 
     rows, k = codes.shape
     if vec_size != GROUP:
@@ -93,8 +93,9 @@ def side(
         np.full((blocks, k // K_STEP, lanes), NO_UNIT),
         np.zeros((blocks, k, lanes) if lanes > 1 else (0, 0, 0), np.int16),
     )
-    lay = groups_jit.lay_parallel if rows * k > 1 << 17 else groups_jit.lay_serial
-    lay(found, numbers)
+    compiled.in_pieces(
+        groups_jit.lay_rows, rows, compiled.PASS // max(k, 1), found, numbers
+    )
     return found
 
 
@@ -115,22 +116,13 @@ def add_chain(
     int
         Outputs of one instruction that the definition computed.
     """
-    from fp4ref.numerics import groups_jit
+    from fp4ref.numerics import compiled, groups_jit
 
-    few = c.size < 1 << 17
-    chain = groups_jit.chain_serial if few else groups_jit.chain_parallel
-    return int(
-        chain(
-            a,
-            b,
-            steps.start,
-            steps.stop,
-            c,
-            numbers,
-            _kept(),
-            clean,
-            clean and numbers.narrow,
-        )
+    chain = Chain(a, b, numbers, *_kept(), clean, clean and numbers.narrow)
+    least = max(compiled.PASS // max(2 * c.shape[1], 1), groups_jit.ROWS)
+    loop = groups_jit.chain_rows
+    return sum(
+        compiled.in_pieces(loop, len(c), least, chain, steps.start, steps.stop, c)
     )
 
 
@@ -150,7 +142,7 @@ def add_instruction(
 
     lanes, tame = lanes_of(len(b)), clean and of.narrow
     groups_jit.add_instruction(
-        a, b, sfa, sfb, c, vec_size, lanes, of, _kept(), clean, tame
+        a, b, sfa, sfb, c, vec_size, lanes, of, *_kept(), clean, tame
     )
 
 

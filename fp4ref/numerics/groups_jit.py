@@ -6,11 +6,11 @@ from typing import Final
 
 import numpy as np
 
-from fp4ref.numerics.compiled import njit, prange
+from fp4ref.numerics.compiled import njit
 from fp4ref.numerics.decoded_operands import GROUP, K_STEP
 from fp4ref.numerics.dot_jit import GROUPS, Four, gst_fdpa
 from fp4ref.numerics.formats import F32, F64, I64, U8
-from fp4ref.numerics.sides import I16, NO_UNIT, ScaleNumbers, Side
+from fp4ref.numerics.sides import I16, NO_UNIT, Chain, ScaleNumbers, Side
 
 HALVES: Final = np.array(
     [0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12], np.int16
@@ -53,17 +53,10 @@ def lay_row(row: int, side: Side, numbers: ScaleNumbers) -> None:
             side.halves[block, k, lane] = HALVES[side.codes[row, k]]
 
 
-@njit(cache=True)
-def lay_serial(side: Side, numbers: ScaleNumbers) -> None:
-    """Lay out all rows on the calling thread."""
-    for row in range(side.codes.shape[0]):
-        lay_row(row, side, numbers)
-
-
-@njit(cache=True, parallel=True)
-def lay_parallel(side: Side, numbers: ScaleNumbers) -> None:
-    """Lay out all rows on Numba's threads."""
-    for row in prange(side.codes.shape[0]):
+@njit(cache=True, nogil=True)
+def lay_rows(first: int, last: int, side: Side, numbers: ScaleNumbers) -> None:
+    """Lay out some rows."""
+    for row in range(first, last):
         lay_row(row, side, numbers)
 
 
@@ -89,10 +82,9 @@ def add_terms(
     scale: tuple[float, float, float, float],
     scales: F64,
     bounds: tuple[float, float],
-    kept: tuple[float, float],
+    of: Chain,
     power: F64,
     unit: F64,
-    tame: bool,
     c: F32,
     old: F32,
     doubts: I64,
@@ -108,10 +100,6 @@ def add_terms(
         Of A.
     bounds
         Power and unit of A.
-    kept
-        The last kept bit of a sum with e_max 0, and `groups.MARGIN` times it.
-    tame
-        No sum can be infinite or subnormal.
     power, unit, c, old, doubts : (lanes,)
         `old` gets C; `doubts` what is not 0 where the result may be wrong.
 
@@ -121,7 +109,7 @@ def add_terms(
         Not 0 if any is in doubt.
     """
     power_a, unit_a = bounds
-    last, place = kept
+    last, place, tame = of.last, of.place, of.tame
     found = np.int64(0)
     for j in range(c.size):
         before = np.float64(c[j])
@@ -159,9 +147,7 @@ def live_products(a: U8, b: U8) -> int:
 
 
 @njit(cache=True)
-def by_definition(
-    a: Side, b: Side, at: tuple[int, int, int], sums: Four, c: int, of: ScaleNumbers
-) -> int:
+def by_definition(of: Chain, at: tuple[int, int, int], sums: Four, c: int) -> int:
     """Return one output of one instruction, float32 bits.
 
     Parameters
@@ -169,7 +155,7 @@ def by_definition(
     at
         Row, column and step.
     """
-    i, j, step = at
+    (i, j, step), a, b = at, of.a, of.b
     f, k = GROUPS * step, K_STEP * step
     row, column = a.codes[i, k : k + K_STEP], b.codes[j, k : k + K_STEP]
     live = (
@@ -179,7 +165,7 @@ def by_definition(
         live_products(row[48:], column[48:]) if sums[3] == 0 else 1,
     )
     of_a, of_b = a.scales[i, f : f + GROUPS], b.scales[j, f : f + GROUPS]
-    s, e = of.significand, of.exponent
+    s, e = of.numbers.significand, of.numbers.exponent
     return gst_fdpa(
         sums,
         live,
@@ -193,30 +179,21 @@ def by_definition(
 
 
 @njit(cache=True)
-def is_sure(
-    a: Side,
-    b: Side,
-    at: tuple[int, int, int],
-    sums: Four,
-    c: float,
-    of: ScaleNumbers,
-    kept: tuple[float, float],
-) -> bool:
+def is_sure(of: Chain, at: tuple[int, int, int], sums: Four, c: float) -> bool:
     """Whether `add_terms` was right, by the exponents and units of each group."""
-    i, j, step = at
+    (i, j, step), numbers = at, of.numbers
     f = GROUPS * step
-    last, place = kept
     before = np.float64(c)
     total, unit = before, NO_UNIT
     e_max = np.int64(before.view(np.int64) & EXPONENT).view(np.float64)
     for g in range(GROUPS):
-        at_a, at_b = a.scales[i, f + g], b.scales[j, f + g]
-        total += np.float64(sums[g]) * (of.value[at_a] * of.value[at_b])
-        e_max = max(e_max, of.power[at_a] * of.power[at_b])
-        unit = min(unit, of.unit[at_a] * of.unit[at_b])
-    shift = e_max * last * ROUNDER
-    lossy = unit < e_max * last or (before + shift) - shift != before
-    room = e_max * place if lossy else 0.0
+        at_a, at_b = of.a.scales[i, f + g], of.b.scales[j, f + g]
+        total += np.float64(sums[g]) * (numbers.value[at_a] * numbers.value[at_b])
+        e_max = max(e_max, numbers.power[at_a] * numbers.power[at_b])
+        unit = min(unit, numbers.unit[at_a] * numbers.unit[at_b])
+    shift = e_max * of.last * ROUNDER
+    lossy = unit < e_max * of.last or (before + shift) - shift != before
+    room = e_max * of.place if lossy else 0.0
     below = np.float64(total - room).view(np.int64)
     above = np.float64(total + room).view(np.int64)
     size = np.int64(np.float64(total).view(np.int64) & SIZE) - LEAST
@@ -225,15 +202,7 @@ def is_sure(
 
 @njit(cache=True)
 def settle(
-    a: Side,
-    b: Side,
-    at: tuple[int, int, int],
-    sums: I16,
-    old: F32,
-    doubts: I64,
-    c: F32,
-    numbers: ScaleNumbers,
-    kept: tuple[float, float],
+    of: Chain, at: tuple[int, int, int], sums: I16, old: F32, doubts: I64, c: F32
 ) -> int:
     """Compute the outputs in doubt by the definition; returns their number.
 
@@ -254,102 +223,56 @@ def settle(
                 np.int64(sums[3, j]),
             )
             output = (i, first + j, step)
-            if is_sure(a, b, output, of_groups, old[j], numbers, kept):
+            if is_sure(of, output, of_groups, old[j]):
                 continue
             was = int(np.int64(before[j]))
-            bits[j] = by_definition(a, b, output, of_groups, was, numbers)
+            bits[j] = by_definition(of, output, of_groups, was)
             count += 1
     return count
 
 
-@njit(cache=True)
-def chain_rows(
-    top: int,
-    a: Side,
-    b: Side,
-    start: int,
-    stop: int,
-    c: F32,
-    numbers: ScaleNumbers,
-    kept: tuple[float, float],
-    clean: bool,
-    tame: bool,
-) -> int:
-    """Add instructions to `ROWS` rows of C in place, from row `top` on."""
+@njit(cache=True, nogil=True)
+def chain_rows(first: int, last: int, of: Chain, start: int, stop: int, c: F32) -> int:
+    """Add instructions to some rows of C in place.
+
+    Returns
+    -------
+    int
+        Outputs of one instruction that the definition computed.
+    """
+    a, b = of.a, of.b
     lanes = b.value.shape[2]
     sums = np.empty((GROUPS, lanes), np.int16)
     old, marks = np.empty(lanes, np.float32), np.empty(lanes, np.int64)
     count = 0
-    for block in range(b.value.shape[0]):
-        first = block * lanes
-        width = min(lanes, c.shape[1] - first)
-        for step in range(start, stop):
-            f, k = GROUPS * step, K_STEP * step
-            scales = b.value[block, f : f + GROUPS]
-            power, unit = b.power[block, step, :width], b.unit[block, step, :width]
-            for i in range(top, min(top + ROWS, c.shape[0])):
-                ends = (a.power[i, step, 0], a.unit[i, step, 0])
-                if clean and ends[0] == 0.0:
-                    continue
-                for g in range(GROUPS):
-                    start_k = k + GROUP * g
-                    sum_group(
-                        a.codes[i, start_k : start_k + GROUP],
-                        b.halves[block, start_k : start_k + GROUP],
-                        sums[g, :width],
+    for top in range(first, last, ROWS):
+        for block in range(b.value.shape[0]):
+            left = block * lanes
+            width = min(lanes, c.shape[1] - left)
+            for step in range(start, stop):
+                f, k = GROUPS * step, K_STEP * step
+                scales = b.value[block, f : f + GROUPS]
+                power, unit = b.power[block, step, :width], b.unit[block, step, :width]
+                for i in range(top, min(top + ROWS, last)):
+                    ends = (a.power[i, step, 0], a.unit[i, step, 0])
+                    if of.clean and ends[0] == 0.0:
+                        continue
+                    for g in range(GROUPS):
+                        k_g = k + GROUP * g
+                        sum_group(
+                            a.codes[i, k_g : k_g + GROUP],
+                            b.halves[block, k_g : k_g + GROUP],
+                            sums[g, :width],
+                        )
+                    v = a.value[i, f : f + GROUPS, 0]
+                    now = c[i, left : left + width]
+                    scale = (v[0], v[1], v[2], v[3])
+                    any_doubt = add_terms(
+                        sums, scale, scales, ends, of, power, unit, now, old, marks
                     )
-                v = a.value[i, f : f + GROUPS, 0]
-                now = c[i, first : first + width]
-                scale = (v[0], v[1], v[2], v[3])
-                any_doubt = add_terms(
-                    sums, scale, scales, ends, kept, power, unit, tame, now, old, marks
-                )
-                if any_doubt != 0:
-                    at = (i, first, step)
-                    count += settle(a, b, at, sums, old, marks, now, numbers, kept)
+                    if any_doubt != 0:
+                        count += settle(of, (i, left, step), sums, old, marks, now)
     return count
-
-
-@njit(cache=True)
-def chain_serial(
-    a: Side,
-    b: Side,
-    start: int,
-    stop: int,
-    c: F32,
-    numbers: ScaleNumbers,
-    kept: tuple[float, float],
-    clean: bool,
-    tame: bool,
-) -> int:
-    """Add instructions to C on the calling thread."""
-    count = 0
-    for top in range(0, c.shape[0], ROWS):
-        count += chain_rows(top, a, b, start, stop, c, numbers, kept, clean, tame)
-    return count
-
-
-@njit(cache=True, parallel=True)
-def chain_parallel(
-    a: Side,
-    b: Side,
-    start: int,
-    stop: int,
-    c: F32,
-    numbers: ScaleNumbers,
-    kept: tuple[float, float],
-    clean: bool,
-    tame: bool,
-) -> int:
-    """Add instructions to C on Numba's threads."""
-    pieces = (c.shape[0] + ROWS - 1) // ROWS
-    counts = np.zeros(pieces, np.int64)
-    for piece in prange(pieces):
-        top = piece * ROWS
-        counts[piece] = chain_rows(
-            top, a, b, start, stop, c, numbers, kept, clean, tame
-        )
-    return counts.sum()
 
 
 @njit(cache=True)
@@ -382,12 +305,14 @@ def add_instruction(
     vec_size: int,
     lanes: int,
     numbers: ScaleNumbers,
-    kept: tuple[float, float],
+    last: float,
+    place: float,
     clean: bool,
     tame: bool,
 ) -> int:
     """Lay out both sides of one instruction and add it to C, on the calling thread."""
     of_a, of_b = new_side(a, sfa, vec_size, 1), new_side(b, sfb, vec_size, lanes)
-    lay_serial(of_a, numbers)
-    lay_serial(of_b, numbers)
-    return chain_serial(of_a, of_b, 0, 1, c, numbers, kept, clean, tame)
+    lay_rows(0, of_a.codes.shape[0], of_a, numbers)
+    lay_rows(0, of_b.codes.shape[0], of_b, numbers)
+    chain = Chain(of_a, of_b, numbers, last, place, clean, tame)
+    return chain_rows(0, c.shape[0], chain, 0, 1, c)

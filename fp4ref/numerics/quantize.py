@@ -142,12 +142,15 @@ def _compiled(
     blocks: F32, factor: np.float32, scale_format: ScaleFormat, to: Element
 ) -> tuple[U8, U8]:
     """Do as `quantize_blocks`, in two passes over each block."""
-    from fp4ref.numerics import quantize_jit
+    from fp4ref.numerics import compiled, quantize_jit
 
     flat = np.ascontiguousarray(blocks).reshape(-1, blocks.shape[-1])
     reciprocals = np.float32(1.0) / scale_format.decode(np.arange(256, dtype=np.uint8))
     codes, scales = np.empty(flat.shape, np.uint8), np.empty(len(flat), np.uint8)
-    quantize_jit.quantize_e2m1(
+    compiled.in_pieces(
+        quantize_jit.quantize_e2m1,
+        len(flat),
+        compiled.PASS // flat.shape[1],
         flat,
         factor * (np.float32(1.0) / np.float32(to.largest)),
         scale_format is ScaleFormat.UE8M0,
@@ -176,12 +179,14 @@ def block_magnitudes(z: F32, vec_size: int) -> tuple[F32, int, int]:
     """
     blocks = np.ascontiguousarray(z).reshape(-1, vec_size)
     if _is_large(z):
-        from fp4ref.numerics import quantize_jit
+        from fp4ref.numerics import compiled, quantize_jit
 
         largest = np.empty(len(blocks), np.float32)
-        special = np.empty((-(-len(blocks) // quantize_jit.PIECE), 2), np.int64)
-        quantize_jit.block_magnitudes(blocks, largest, special)
-        nans, infs = special.sum(axis=0).tolist()
+        least = compiled.PASS // vec_size
+        special = compiled.in_pieces(
+            quantize_jit.block_magnitudes, len(blocks), least, blocks, largest
+        )
+        nans, infs = np.sum(special, axis=0).tolist()
         return largest, nans, infs
     magnitudes = np.abs(blocks)
     finite = np.isfinite(magnitudes)

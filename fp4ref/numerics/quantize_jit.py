@@ -11,17 +11,14 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from fp4ref.numerics.compiled import njit, prange
-from fp4ref.numerics.formats import F32, I64, U8
+from fp4ref.numerics.compiled import njit
+from fp4ref.numerics.formats import F32, U8
 
 I32 = npt.NDArray[np.int32]
 
 MAGNITUDE: Final = 0x7FFFFFFF
 INF: Final = 0x7F800000
 E2M1_NAN: Final = 7
-PIECE: Final = 4096
-"""Blocks of one piece of work."""
-
 SUBNORMAL: Final = 0x3C800000  # 2^-6, the least normal UE4M3
 
 
@@ -48,8 +45,10 @@ def encode_ue8m0(bits: int) -> int:
     return min(exponent + int((bits & 0x007FFFFF) > exact_at), 0xFE)
 
 
-@njit(cache=True, parallel=True)
+@njit(cache=True, nogil=True)
 def quantize_e2m1(
+    first: int,
+    last: int,
     z: F32,
     target: np.float32,
     power_of_two: bool,
@@ -58,7 +57,7 @@ def quantize_e2m1(
     codes: U8,
     scales: U8,
 ) -> None:
-    """Quantise blocks to E2M1.
+    """Quantise the blocks from `first` to `last` to E2M1.
 
     Parameters
     ----------
@@ -73,7 +72,7 @@ def quantize_e2m1(
         Largest float32 bits that round to each code but the last.
     scales : (blocks,)
     """
-    for i in prange(z.shape[0]):
+    for i in range(first, last):
         most = np.int32(0)
         for k in range(z.shape[1]):
             most = max(most, np.float32(z[i, k]).view(np.int32) & np.int32(MAGNITUDE))
@@ -92,27 +91,24 @@ def quantize_e2m1(
             codes[i, k] = np.int32(E2M1_NAN) if size > INF else rank
 
 
-@njit(cache=True, parallel=True)
-def block_magnitudes(z: F32, largest: F32, special: I64) -> None:
-    """Find the largest finite magnitude of each block, and count NaN and Inf.
+@njit(cache=True, nogil=True)
+def block_magnitudes(first: int, last: int, z: F32, largest: F32) -> tuple[int, int]:
+    """Find the largest finite magnitude of blocks; returns how many NaN and Inf.
 
     Parameters
     ----------
     z : (blocks, vec_size)
     largest : (blocks,)
-    special : (pieces, 2)
-        Of `PIECE` blocks each.
     """
-    for piece in prange(special.shape[0]):
-        all_nans, all_infs = np.int64(0), np.int64(0)
-        for i in range(piece * PIECE, min((piece + 1) * PIECE, z.shape[0])):
-            most, nans, infs = np.int32(0), np.int32(0), np.int32(0)
-            for k in range(z.shape[1]):
-                size = np.float32(z[i, k]).view(np.int32) & np.int32(MAGNITUDE)
-                nans += np.int32(size > INF)
-                infs += np.int32(size == INF)
-                most = max(most, size if size < INF else np.int32(0))
-            largest[i] = np.int32(most).view(np.float32)
-            all_nans += nans
-            all_infs += infs
-        special[piece, 0], special[piece, 1] = all_nans, all_infs
+    all_nans, all_infs = np.int64(0), np.int64(0)
+    for i in range(first, last):
+        most, nans, infs = np.int32(0), np.int32(0), np.int32(0)
+        for k in range(z.shape[1]):
+            size = np.float32(z[i, k]).view(np.int32) & np.int32(MAGNITUDE)
+            nans += np.int32(size > INF)
+            infs += np.int32(size == INF)
+            most = max(most, size if size < INF else np.int32(0))
+        largest[i] = np.int32(most).view(np.float32)
+        all_nans += nans
+        all_infs += infs
+    return int(all_nans), int(all_infs)

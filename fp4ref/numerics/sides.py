@@ -60,3 +60,29 @@ class Side(NamedTuple):
     power: F64
     unit: F64
     halves: I16
+
+
+class Chain(NamedTuple):
+    """A chain of instructions.
+
+    Attributes
+    ----------
+    a, b
+        Laid out.
+    numbers
+        Of both sides' scales.
+    last, place
+        The last kept bit of a sum with e_max 0, and `groups.MARGIN` times it.
+    clean
+        C is zero or comes from the model, so that an instruction of zeros leaves it.
+    tame
+        No sum can be infinite or subnormal.
+    """
+
+    a: Side
+    b: Side
+    numbers: ScaleNumbers
+    last: float
+    place: float
+    clean: bool
+    tame: bool

@@ -5,17 +5,14 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Sequence
+from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 
-from fp4ref.numerics.doubts import Doubts, Sums
+from fp4ref.numerics.doubts import I32, Doubts, Running, Sums
 from fp4ref.numerics.factors import Bools
 from fp4ref.numerics.formats import F32, F64
-
-KEPT_BITS: Final = 24
-"""Of a float32 significand."""
 
 _DROPPED: Final = 29
 _LEAST: Final = 2.0**-126
@@ -24,60 +21,95 @@ _EXPONENT: Final = 0x7FF << 52
 _ROUNDER: Final = 1.5 * 2.0**52
 """A number plus and minus it is rounded to a whole one."""
 
-
-def largest(sums: F32, rows: Bools, columns: Bools) -> float:
-    """Return the largest magnitude in the given rows and columns of a tile."""
-    from fp4ref.numerics import compiled
-
-    if compiled.AVAILABLE:
-        from fp4ref.numerics import slabs_jit
-
-        return float(slabs_jit.largest(sums, rows, column_masks(columns)))
-    chosen = np.abs(sums) * columns
-    return float(chosen[rows].max(initial=0))
+_ROUND_UP: Final = 1 + 2.0**-22
+"""On a sum of three float32 magnitudes that was rounded."""
 
 
-def accumulate(sums: F32, slab: F32, rows: Bools, columns: Bools) -> float:
-    """Add a slab to the sums in place; returns what `largest` does."""
-    from fp4ref.numerics import compiled
+def add_slabs(
+    sums: F32,
+    slabs: Sequence[F32],
+    of: Sequence[Running],
+    factors: tuple[F64, F64] | None = None,
+) -> F64:
+    """Add one or two slabs to the sums in place, and take units back.
 
-    if compiled.AVAILABLE:
-        from fp4ref.numerics import slabs_jit
+    Parameters
+    ----------
+    factors
+        Units, as for `scale_sums`.
 
-        return float(slabs_jit.accumulate(sums, slab, rows, column_masks(columns)))
-    sums += slab
-    return largest(sums, rows, columns)
-
-
-def column_masks(columns: Bools) -> npt.NDArray[np.int32]:
-    """Return a mask of the magnitude bits of float32 for each column."""
-    return np.where(columns, 0x7FFFFFFF, 0).astype(np.int32)
-
-
-def scale_sums(
-    sums: F32, slab: F32 | None, factor_a: F64, factor_b: F64, out: F32
-) -> None:
-    """Write integers, with those of a slab added, times their units; never -0.
-
-    This is exact.
+    Returns
+    -------
+    (rows,)
+        An upper bound of an output's magnitude before a slab, plus that after, plus the
+        norms, of any output that matters.
     """
     from fp4ref.numerics import compiled
 
     if compiled.AVAILABLE:
-        from fp4ref.numerics import slabs_jit as jit
+        from fp4ref.numerics import slabs_jit
 
-        factors = [factor_a, factor_b]
-        if all(each.min() > 2.0**-60 and each.max() < 2.0**60 for each in factors):
-            factors = [each.astype(np.float32) for each in factors]
-        if slab is None:
-            jit.scale_sums(sums, *factors, out)
-        else:
-            jit.add_and_scale(sums, slab, *factors, out)
-        return
-    if slab is not None:
+        most = np.empty(len(sums), np.int32)
+        both = (slabs[0], slabs[-1]), (of[0], of[-1]), len(slabs) == 2
+        units = _narrow(*(factors or (np.ones(each) for each in sums.shape)))
+        _over_rows(slabs_jit.add_slabs, sums, *both, units, most)
+        return _upper(most)
+    upper = np.zeros(len(sums))
+    for slab, bounds in zip(slabs, of, strict=True):
+        sizes = np.abs(sums)
         sums += slab
-    out[:] = sums * factor_a[:, np.newaxis] * factor_b
-    out += np.float32(0)
+        sizes += np.abs(sums)
+        sizes += bounds.norms_a[:, np.newaxis] * bounds.norms_b
+        bits = sizes.view(np.int32) & (bounds.rows[:, np.newaxis] | bounds.columns)
+        upper = np.maximum(upper, _upper(bits.max(axis=1)))
+    if factors:
+        scale_sums(sums, *factors)
+    return upper
+
+
+def _upper(bits: I32) -> F64:
+    return bits.view(np.float32) * np.float64(_ROUND_UP)
+
+
+def _over_rows(loop: Any, sums: F32, *arguments: Any) -> None:
+    """Run a loop over the rows of a tile."""
+    from fp4ref.numerics import compiled
+
+    least = compiled.PASS // max(sums.shape[1], 1)
+    compiled.in_pieces(loop, len(sums), least, sums, *arguments)
+
+
+def running(norms_a: F64, norms_b: F64, rows: Bools, columns: Bools) -> Running:
+    """Return the bounds of a slab, norms rounded up.
+
+    Parameters
+    ----------
+    rows, columns
+        Whose common outputs do not matter.
+    """
+    a, b = ((each * _ROUND_UP).astype(np.float32) for each in (norms_a, norms_b))
+    masks = ((~each * 0x7FFFFFFF).astype(np.int32) for each in (rows, columns))
+    return Running(a, b, *masks)
+
+
+def scale_sums(sums: F32, factor_a: F64, factor_b: F64) -> None:
+    """Multiply integers by their units in place; never -0. This is exact."""
+    from fp4ref.numerics import compiled
+
+    if compiled.AVAILABLE:
+        from fp4ref.numerics import slabs_jit
+
+        _over_rows(slabs_jit.scale_sums, sums, *_narrow(factor_a, factor_b))
+        return
+    sums[:] = sums * factor_a[:, np.newaxis] * factor_b
+    sums += np.float32(0)
+
+
+def _narrow(*factors: F64) -> tuple[F64, ...] | tuple[F32, ...]:
+    """Return factors as float32 if their product is one too."""
+    if all(each.min() > 2.0**-60 and each.max() < 2.0**60 for each in factors):
+        return tuple(each.astype(np.float32) for each in factors)
+    return factors
 
 
 def add_truncated(c: F32, slab: Sums, factor_a: F64, factor_b: F64) -> None:
@@ -85,11 +117,9 @@ def add_truncated(c: F32, slab: Sums, factor_a: F64, factor_b: F64) -> None:
     from fp4ref.numerics import compiled
 
     if compiled.AVAILABLE:
-        from fp4ref.numerics import slabs_jit as jit
+        from fp4ref.numerics import slabs_jit
 
-        many = c.size > 1 << 17
-        add = jit.add_truncated_parallel if many else jit.add_truncated_serial
-        add(c, slab, factor_a, factor_b)
+        _over_rows(slabs_jit.add_truncated, c, slab, factor_a, factor_b)
         return
     total = c + slab * factor_a[:, np.newaxis] * factor_b
     c[:] = truncate(total)
@@ -107,21 +137,13 @@ def add_doubted(
 ) -> Bools | None:
     """Do as `add_truncated`, but keep C and mark the output where that may be wrong.
 
+    `groups` does this where there is Numba.
+
     Returns
     -------
     (rows, columns) or None
         The marks; None if there are none.
     """
-    from fp4ref.numerics import compiled
-
-    if compiled.AVAILABLE:
-        from fp4ref.numerics import slabs_jit as jit
-
-        marks = np.zeros(c.shape, np.bool_)
-        many = c.size > 1 << 17
-        add = jit.add_doubted_parallel if many else jit.add_doubted_serial
-        found = add(c, slab, factor_a, factor_b, doubts, marks)
-        return marks if found else None
     with np.errstate(all="ignore"):
         marks = _add_doubted(c, slab, factor_a[:, np.newaxis] * factor_b, doubts)
     return marks if marks.any() else None

@@ -12,8 +12,11 @@ proof allows:
 2. by Cauchy and Schwarz the magnitudes of the products of a slab sum up to at most
    ``|a| |b|``. If that is at most 2^24 u, every partial sum that BLAS can form, in any
    order, with or without FMA, is exact;
-3. if before each slab ``max |D| + |a| |b|`` is at most 2^24 u, D is exact after each
-   instruction inside the slab too, so rounding toward zero changes nothing;
+3. D inside a slab is D before it plus the products so far, and D after it less those to
+   come. Both parts together are at most ``|a| |b|``, again by Cauchy and Schwarz. If
+   ``|D before| + |D after| + |a| |b|`` is at most 2^25 u, D is exact after each
+   instruction inside the slab too, so rounding toward zero changes nothing. Rows where
+   this fails are computed again, by shorter slabs;
 4. no term loses bits where the largest exponent is at most ``log2 u + F``. C cannot
    raise it beyond: its exponent is at most ``log2 u + 24``, and F is 25 or 35.
 
@@ -45,29 +48,27 @@ from typing import Final
 import numpy as np
 
 from fp4ref.numerics import slabs
-from fp4ref.numerics.factors import Bools, Factors
-from fp4ref.numerics.formats import F32, F64, I64, NAN_BITS
+from fp4ref.numerics.factors import Factors
+from fp4ref.numerics.formats import F32, I64, NAN_BITS
 from fp4ref.numerics.integer_models import IntegerModel
-from fp4ref.numerics.one_step import FLOAT32_BITS, add_step, is_lossless, norms
+from fp4ref.numerics.one_step import FLOAT32_BITS, add_step, is_lossless
+from fp4ref.numerics.slab_plan import MOST, SHARE, Planner, Slabs, span
 from fp4ref.numerics.tier_report import Tier, TierReport, TileReport
 
 TILE_M: Final = 2048
 TILE_N: Final = 2048
 
-_SLABS: Final = (1024, 512, 256, 128, 64)
-"""K of float32 slabs, the longest first."""
-
-_SHARE: Final = 0.625
-"""Of 2^24 units, what one slab of several may take; the rest is for the sums."""
-
-_MOST: Final = 0.8
-"""Share of rows and of columns for which a length of slabs is taken."""
-
-_LEAST_SUBNORMAL: Final = -149
+RUNNING_BITS: Final = FLOAT32_BITS + 1
+"""D before and after a slab, and what it can add, are at most 2^25 units in all."""
 
 
-def multiply(model: IntegerModel) -> tuple[F32, TierReport]:
+def multiply(model: IntegerModel, out: F32 | None = None) -> tuple[F32, TierReport]:
     """Return ``A B^T`` of a model, and how each tile of it was computed.
+
+    Parameters
+    ----------
+    out : (M, N), optional
+        Gets D. C-contiguous.
 
     Returns
     -------
@@ -77,7 +78,7 @@ def multiply(model: IntegerModel) -> tuple[F32, TierReport]:
         Tiles of `TILE_M` by `TILE_N`.
     """
     a, b = model.factors()
-    d = np.zeros((len(a.base), len(b.base)), np.float32)
+    d = np.empty((len(a.base), len(b.base)), np.float32) if out is None else out
     product = _Product(model, a, b, d)
     report = TierReport()
     for i in range(0, d.shape[0], TILE_M):
@@ -97,25 +98,9 @@ def multiply(model: IntegerModel) -> tuple[F32, TierReport]:
     return d, report
 
 
-def _span(at: I64) -> slice | I64:
-    """Return a slice where the indices are a run of them."""
-    run = len(at) > 0 and at[-1] - at[0] + 1 == len(at)
-    return slice(int(at[0]), int(at[-1]) + 1) if run else at
-
-
 def _runs(rows: I64, columns: I64) -> bool:
     """Whether both are runs of indices."""
-    return isinstance(_span(rows), slice) and isinstance(_span(columns), slice)
-
-
-@dataclass
-class _Slabs:
-    """A plan of float32 slabs for some rows and columns of a tile."""
-
-    steps: int
-    rows: Bools
-    columns: Bools
-    bounds: list[float]
+    return isinstance(span(rows), slice) and isinstance(span(columns), slice)
 
 
 @dataclass
@@ -143,7 +128,7 @@ class _Product:
         """Compute D of some rows and columns by the integer model."""
         if len(rows) and len(columns):
             steps = slice(0, self.a.unit.shape[1])
-            c = self._zeros(rows, columns)
+            c = np.zeros((len(rows), len(columns)), np.float32)
             if self._groups(rows, columns, 0, c, report):
                 return
             self._store(rows, columns, self.model.tile(rows, columns, steps, c))
@@ -163,150 +148,143 @@ class _Product:
         self._store(rows, columns, c)
         return True
 
-    def _zeros(self, rows: I64, columns: I64) -> F32:
-        """Return zeros for some rows and columns: those of D, if they lie together."""
-        if len(columns) == self.d.shape[1] and _runs(rows, columns):
-            part = self.d[_span(rows)]
-            part[:] = 0  # sums of a plan that left these rows out may be there
-            return part
-        return np.zeros((len(rows), len(columns)), np.float32)
-
     def _store(self, rows: I64, columns: I64, values: F32) -> None:
         if np.shares_memory(values, self.d):
             return
         if _runs(rows, columns):
-            self.d[_span(rows), _span(columns)] = values
+            self.d[span(rows), span(columns)] = values
         else:
             self.d[np.ix_(rows, columns)] = values
 
     def _count(self, report: TileReport, tier: Tier, output_steps: int) -> None:
         report.macs[tier] += output_steps * self.model.step
 
-    def _proved(self, rows: I64, columns: I64, report: TileReport) -> None:
-        """Take float32 slabs where the bounds hold, and float64 for the rest."""
+    def _proved(
+        self, rows: I64, columns: I64, report: TileReport, share: float = SHARE
+    ) -> None:
+        """Take float32 slabs where the bounds hold, and float64 for the rest.
+
+        Parameters
+        ----------
+        share
+            Of 2^24 units, for one slab of several.
+        """
         whole = slice(None)
-        a = self.a.rows(_span(rows), whole)
-        b = self.b.rows(_span(columns), whole)
-        plan = self._plan(rows, columns, a, b, report)
+        a = self.a.rows(span(rows), whole)
+        b = self.b.rows(span(columns), whole)
+        plan = self._planner.plan(rows, columns, a, b, share, report)
         if plan is None:
             self._by_steps(rows, columns, 0, None, report)
             return
+        there = _runs(rows, columns)  # what a plan leaves out is written over
+        shape = len(rows), len(columns)
+        at = span(rows), span(columns)
+        sums = self.d[at] if there else np.empty(shape, np.float32)
+        done = self._float32(a, b, plan, sums)
         good_rows, good_columns = rows[plan.rows], columns[plan.columns]
-        sums, last, done = self._float32(a, b, plan)
         outputs = len(good_rows) * len(good_columns)
-        self._count(report, Tier.FLOAT32, outputs * done)
-        units = np.exp2(a.base), np.exp2(b.base)
+        corner = (plan.corner[0] & plan.rows).sum() * plan.corner[1].sum()
+        self._count(report, Tier.FLOAT32, (outputs - int(corner)) * done)
+        good = sums
+        if outputs < sums.size and not (there and done == a.unit.shape[1]):
+            good = sums[np.ix_(plan.rows, plan.columns)]
         if done == a.unit.shape[1]:
             length = plan.steps * self.model.step
             report.note(f"sums of at most 2^{FLOAT32_BITS} units in slabs of {length}")
-            at = self.d[_span(rows), _span(columns)] if _runs(rows, columns) else sums
-            slabs.scale_sums(sums, last, *units, at)  # the rests are written over
-            if at is sums:
-                chosen = sums[np.ix_(plan.rows, plan.columns)]
-                self._store(good_rows, good_columns, chosen)
+            if not there:
+                self._store(good_rows, good_columns, good)
         else:
             report.note(f"sums beyond 2^{FLOAT32_BITS} units after {done} steps")
-            slabs.scale_sums(sums, last, *units, sums)
-            c = sums if outputs == sums.size else sums[np.ix_(plan.rows, plan.columns)]
-            self._by_steps(good_rows, good_columns, done, c, report)
+            self._by_steps(good_rows, good_columns, done, good, report)
         for rest in self._rests(rows, columns, plan):
             report.note("some rows or columns of finer units")
-            self._proved(*rest, report)
+            self._proved(*rest, report, share)
+        if len(dropped := rows[~plan.rows & plan.usual]):
+            report.note("some rows of larger sums")
+            self._proved(dropped, good_columns, report, share / 2)
 
     @staticmethod
-    def _rests(rows: I64, columns: I64, plan: _Slabs) -> Iterator[tuple[I64, I64]]:
+    def _rests(rows: I64, columns: I64, plan: Slabs) -> Iterator[tuple[I64, I64]]:
         """Yield what a plan leaves out, as rectangles."""
-        if not plan.rows.all():
-            yield rows[~plan.rows], columns
+        if not plan.usual.all():
+            yield rows[~plan.usual], columns
         if not plan.columns.all():
-            yield rows[plan.rows], columns[~plan.columns]
+            yield rows[plan.usual], columns[~plan.columns]
+        if plan.corner[0].any() and plan.corner[1].any():
+            yield rows[plan.corner[0]], columns[plan.corner[1]]
 
     @cached_property
-    def _norms_of_slabs(self) -> list[tuple[int, F64, F64]]:
-        """Lengths of slabs in steps, the longest first, and the norms of theirs."""
-        steps = self.a.unit.shape[1]
-        shorter = (max(k // self.model.step, 1) for k in _SLABS)
-        lengths = (steps, *(each for each in shorter if each < steps))
-        return [(n, norms(self.a, n), norms(self.b, n)) for n in lengths]
-
-    def _plan(
-        self, rows: I64, columns: I64, a: Factors, b: Factors, report: TileReport
-    ) -> _Slabs | None:
-        """Return the longest slabs that most rows and columns allow."""
-        at_a, at_b = _span(rows), _span(columns)
-        spread_a, spread_b = (f.top.max(axis=1) - f.base for f in (a, b))
-        if spread_a.max() + spread_b.max() > self.model.fraction_bits:
-            report.note("exponents too wide for terms without loss")
-            return None
-        least, most = a.base.min() + b.base.min(), a.base.max() + b.base.max()
-        if least < _LEAST_SUBNORMAL or most + FLOAT32_BITS > 127:
-            report.note("units beyond those of float32")
-            return None
-        steps = a.unit.shape[1]
-        for length, of_a, of_b in self._norms_of_slabs:
-            share = 1.0 if length == steps else _SHARE
-            limit = share * 2.0**FLOAT32_BITS
-            norms_a, norms_b = of_a[at_a], of_b[at_b]
-            worst_a, worst_b = norms_a.max(axis=1), norms_b.max(axis=1)
-            most = len(worst_b) * 9 // 10
-            usual = np.partition(worst_b, most)[most]
-            good_a = worst_a * max(usual, 1.0) <= limit
-            if np.count_nonzero(good_a) < _MOST * len(good_a):
-                continue
-            good_b = worst_b * worst_a[good_a].max() <= limit
-            if np.count_nonzero(good_b) < _MOST * len(good_b):
-                continue
-            bounds = norms_a[good_a].max(axis=0) * norms_b[good_b].max(axis=0)
-            return _Slabs(length, good_a, good_b, bounds.tolist())
-        report.note(f"sums beyond 2^{FLOAT32_BITS} units in any slab")
-        return None
+    def _planner(self) -> Planner:
+        return Planner(self.a, self.b, self.model.fraction_bits)
 
     @cached_property
     def _room(self) -> F32:
-        """Room for the sums and one slab of a tile."""
+        """Room for two slabs of a tile."""
         m, n = self.d.shape
         return np.empty((2, min(m, TILE_M) * min(n, TILE_N)), np.float32)
 
-    def _float32(
-        self, a: Factors, b: Factors, plan: _Slabs
-    ) -> tuple[F32, F32 | None, int]:
-        """Add slabs as long as the bounds hold.
+    def _float32(self, a: Factors, b: Factors, plan: Slabs, sums: F32) -> int:
+        """Add slabs as long as the bounds hold for most rows, and take the units back.
+
+        Rows where they do not hold leave the plan.
 
         Returns
         -------
-        array, array or None
-            Their sum is the sum of the slabs: the last one is not added yet.
         int
             Steps done.
         """
-        steps = a.unit.shape[1]
-        width = a.values.shape[1] // steps * plan.steps
-        shape = len(a.base), len(b.base)
-        sums, slab = (each[: shape[0] * shape[1]].reshape(shape) for each in self._room)
-        np.matmul(a.values[:, :width], b.values[:, :width].T, out=sums)
-        if len(plan.bounds) == 1:
-            return sums, None, steps
-        largest = slabs.largest(sums, plan.rows, plan.columns)
-        for s in range(1, len(plan.bounds)):
-            if largest + plan.bounds[s] > 2.0**FLOAT32_BITS:
-                return sums, None, s * plan.steps
-            k = slice(s * width, (s + 1) * width)
-            np.matmul(a.values[:, k], b.values[:, k].T, out=slab)
-            if s + 1 < len(plan.bounds):
-                largest = slabs.accumulate(sums, slab, plan.rows, plan.columns)
-        return sums, slab, steps
+        steps = int(a.unit.shape[1])
+        units = np.exp2(a.base), np.exp2(b.base)
+        self._slab(a, b, plan, 0, sums)
+        if plan.count == 1:
+            slabs.scale_sums(sums, *units)
+            return steps
+        room = self._room[:, : sums.size].reshape(2, *sums.shape)
+        for first in range(1, plan.count, 2):
+            those = range(first, min(first + 2, plan.count))
+            for s, slab in zip(those, room, strict=False):
+                self._slab(a, b, plan, s, slab)
+            upper = slabs.add_slabs(
+                sums,
+                list(room[: len(those)]),
+                [plan.running(s) for s in those],
+                units if those.stop == plan.count else None,
+            )
+            good = plan.rows & (upper <= 2.0**RUNNING_BITS)
+            if np.count_nonzero(good) < MOST * np.count_nonzero(plan.rows):
+                self._first_slabs(a, b, plan, first, sums)
+                slabs.scale_sums(sums, *units)
+                return first * plan.steps
+            plan.rows = good
+        return steps
+
+    def _slab(self, a: Factors, b: Factors, plan: Slabs, s: int, out: F32) -> None:
+        """Multiply one slab."""
+        width = self.model.step * plan.steps
+        k = slice(s * width, (s + 1) * width)
+        np.matmul(a.values[:, k], b.values[:, k].T, out=out)
+
+    def _first_slabs(
+        self, a: Factors, b: Factors, plan: Slabs, count: int, sums: F32
+    ) -> None:
+        """Add the first slabs again, of which it is known that they are exact."""
+        slab = self._room[0, : sums.size].reshape(sums.shape)
+        self._slab(a, b, plan, 0, sums)
+        for s in range(1, count):
+            self._slab(a, b, plan, s, slab)
+            sums += slab
 
     def _by_steps(
         self, rows: I64, columns: I64, first: int, c: F32 | None, report: TileReport
     ) -> None:
         """Take one step at a time from `first` on, by float64 or integers."""
         if c is None:
-            c = self._zeros(rows, columns)
+            c = np.zeros((len(rows), len(columns)), np.float32)
         if self._groups(rows, columns, first, np.ascontiguousarray(c), report):
             return
         steps = self.a.unit.shape[1]
-        a = self.a.rows(_span(rows), slice(None))
-        b = self.b.rows(_span(columns), slice(None))
+        a = self.a.rows(span(rows), slice(None))
+        b = self.b.rows(span(columns), slice(None))
         lossless = is_lossless(a, b, self.model.fraction_bits)
         if not lossless and self.model.fraction_bits < 35:
             c = self.model.tile(rows, columns, slice(first, steps), c)

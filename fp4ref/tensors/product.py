@@ -69,7 +69,7 @@ def matmul(
     d = np.empty((*lead, a.shape[-2], b.shape[-2]), np.float32)
     tiers = TierReport()
     for i in np.ndindex(*lead):
-        d[i], found = multiply(_model(kind, a, b, i))
+        _, found = multiply(_model(kind, a, b, i), d[i])
         tiers.tiles += found.tiles
     return (d, tiers) if report else d
 

@@ -32,34 +32,25 @@ def test_the_body_gives_the_same_bits_without_the_compiler(
         if hasattr(function, "py_func"):
             monkeypatch.setattr(dot_jit, name, function.py_func)
     interpreted = c.copy()
-    dot_jit.chain_serial(a, b, interpreted)
+    dot_jit.chain_rows(0, len(interpreted), a, b, interpreted)
     assert_bits_equal(interpreted, compiled)
 
 
-def test_the_bits_do_not_depend_on_the_number_of_threads():
-    numba = pytest.importorskip("numba")
-    from fp4ref.numerics import dot_jit
+def test_the_bits_do_not_depend_on_the_number_of_threads(monkeypatch):
+    pytest.importorskip("numba")
+    from fp4ref.numerics import compiled, dot_jit
 
-    if numba.config.NUMBA_NUM_THREADS < 2:
-        pytest.skip("needs two Numba threads; this machine has one core")
     rng = np.random.default_rng(8)
     operands = random_operands(rng, 67, 45, 256, UE4M3, 16)
     a = decode_a(operands[0], operands[2], scale_format=UE4M3, vec_size=16)
     b = decode_b(operands[1], operands[3], scale_format=UE4M3, vec_size=16)
-    results = []
-    before = numba.get_num_threads()
-    try:
-        for threads in (1, 2):
-            numba.set_num_threads(threads)
-            d = np.zeros((67, 45), np.uint32)
-            dot_jit.chain_parallel(a, b, d)
-            results.append(d)
-    finally:
-        numba.set_num_threads(before)
     serial = np.zeros((67, 45), np.uint32)
-    dot_jit.chain_serial(a, b, serial)
-    assert_bits_equal(results[0], serial)
-    assert_bits_equal(results[1], serial)
+    dot_jit.chain_rows(0, 67, a, b, serial)
+    for threads in (1, 2, 3):
+        monkeypatch.setattr(compiled, "THREADS", threads)
+        d = np.zeros((67, 45), np.uint32)
+        compiled.in_pieces(dot_jit.chain_rows, 67, 4, a, b, d)
+        assert_bits_equal(d, serial)
 
 
 def test_a_large_product_equals_its_blocks():

@@ -306,26 +306,21 @@ def test_the_body_gives_the_same_bits_without_the_compiler(monkeypatch, element)
     assert_bits_equal(interpreted, compiled)
 
 
-def test_the_bits_do_not_depend_on_the_number_of_threads():
-    numba = pytest.importorskip("numba")
+def test_the_bits_do_not_depend_on_the_number_of_threads(monkeypatch):
+    pytest.importorskip("numba")
+    from fp4ref.numerics import compiled
     from fp4ref.numerics import dot_unscaled_jit as jit
 
-    if numba.config.NUMBA_NUM_THREADS < 2:
-        pytest.skip("needs two Numba threads; this machine has one core")
     rng = np.random.default_rng(8)
     a = decode_terms(rng.integers(0, 0x7C00, (67, 64)), F16.element)
     b = decode_terms(rng.integers(0, 0x7C00, (45, 64)), F16.element)
     serial = np.zeros((67, 45), np.uint32)
-    jit.chain_serial(a, b, 16, serial)
-    before = numba.get_num_threads()
-    try:
-        for threads in (1, 2):
-            numba.set_num_threads(threads)
-            d = np.zeros((67, 45), np.uint32)
-            jit.chain_parallel(a, b, 16, d)
-            assert_bits_equal(d, serial)
-    finally:
-        numba.set_num_threads(before)
+    jit.chain_rows(0, 67, a, b, 16, serial)
+    for threads in (1, 2, 3):
+        monkeypatch.setattr(compiled, "THREADS", threads)
+        d = np.zeros((67, 45), np.uint32)
+        compiled.in_pieces(jit.chain_rows, 67, 4, a, b, 16, d)
+        assert_bits_equal(d, serial)
 
 
 def test_a_large_product_equals_its_blocks():

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from assert_bits import assert_bits_equal
 from tier_cases import DISTRIBUTIONS, block_scaled, of_integers
 
-from fp4ref.numerics import compiled, dot, factors, groups, instruction, one_step, tiers
+from fp4ref.numerics import (
+    compiled,
+    dot,
+    factors,
+    groups,
+    instruction,
+    one_step,
+    slab_plan,
+    tiers,
+)
 from fp4ref.numerics.decode_factors import decode_factors
 from fp4ref.numerics.elements import ElementFormat, ScaleFormat
 from fp4ref.numerics.integer_models import BlockScaledModel, TermsModel
@@ -42,13 +53,13 @@ def test_numpy_alone_gives_the_same_bits(name, monkeypatch):
     assert_bits_equal(alone, d)
 
 
-def shares(name: str) -> dict[Tier, float]:
-    return dict(tiers.multiply(block_scaled(name, 1, 256, 256, K))[1].shares)
+def shares(name: str, k: int = K) -> dict[Tier, float]:
+    return dict(tiers.multiply(block_scaled(name, 1, 256, 256, k))[1].shares)
 
 
 def test_each_distribution_takes_the_tier_that_its_bounds_allow():
     assert shares("normal")[Tier.FLOAT32] == 1
-    assert 0 < shares("positive")[Tier.FLOAT32] < 1
+    assert 0 < shares("positive", 4 * K)[Tier.FLOAT32] < 1
     assert shares("log_normal")[Tier.FLOAT64] > 0.9
     assert shares("any_scale")[Tier.FLOAT64] > 0.9
     assert 0 < shares("any_scale")[Tier.INTEGER] < 0.1
@@ -75,8 +86,60 @@ def differences(name: str) -> int:
 
 def test_a_bound_of_25_bits_goes_red(monkeypatch):
     assert differences("edge_of_24_bits") == 0
-    monkeypatch.setattr(tiers, "FLOAT32_BITS", 25)
+    monkeypatch.setattr(slab_plan, "FLOAT32_BITS", 25)
     assert differences("edge_of_24_bits") > 0
+
+
+def with_signs(negative_a: np.ndarray) -> BlockScaledModel:
+    """Products of one size: sums of 512 are 0.74 of 2^24 unless signs differ."""
+    model = block_scaled("edge_of_24_bits", 3, 64, 128, K)
+    return replace(model, a=model.a | (8 * negative_a).astype(np.uint8))
+
+
+def wrong_outputs(model: BlockScaledModel) -> int:
+    d, _ = tiers.multiply(model)
+    return int((d.view(np.uint32) != of_integers(model).view(np.uint32)).sum())
+
+
+def test_sums_that_turn_back_inside_a_slab_are_seen(monkeypatch):
+    """D is 0.74 of 2^24 before and after the second slab, and 1.1 in its middle."""
+    model = with_signs(np.arange(K) >= 3 * K // 4)
+    assert wrong_outputs(model) == 0
+    monkeypatch.setattr(tiers, "RUNNING_BITS", tiers.RUNNING_BITS + 1)
+    assert wrong_outputs(model) > 0
+
+
+@pytest.mark.parametrize("numba", [True, False])
+def test_rows_of_large_sums_are_computed_again(monkeypatch, numba):
+    rng = np.random.default_rng(6)
+    signs = rng.random((64, K)) < 0.5
+    signs[5] = False
+    model = with_signs(signs)
+    monkeypatch.setattr(compiled, "AVAILABLE", numba)
+    d, report = tiers.multiply(model)
+    assert "some rows of larger sums" in str(report)
+    assert_bits_equal(d, of_integers(model))
+    monkeypatch.setattr(tiers, "RUNNING_BITS", 28)
+    assert set(np.nonzero(tiers.multiply(model)[0] != d)[0]) == {5}
+
+
+def test_a_corner_of_finer_rows_and_columns_is_computed_again(monkeypatch):
+    """Row 0 and column 0 have units of a quarter; only D[0, 0] is beyond one slab."""
+    rng = np.random.default_rng(1)
+    sides = []
+    for rows in (64, 128):
+        codes = np.where(rng.random((rows, K)) < 0.05, 6, 7).astype(np.uint8)
+        codes[0, rng.random(K) < 0.05] = 1
+        sides.append((codes, np.full((rows, K // 16), 0x3D, np.uint8)))
+    (a, sfa), (b, sfb) = sides
+    model = BlockScaledModel(a, b, sfa, sfb, ScaleFormat.UE4M3, 16)
+    d, report = tiers.multiply(model)
+    assert f"in slabs of {K}" in str(report)
+    assert sum(report.tiles[0].macs.values()) == d.size * K
+    assert_bits_equal(d, of_integers(model))
+    monkeypatch.setattr(tiers._Product, "_rests", lambda *_: iter(()))
+    found, _ = tiers.multiply(model)
+    assert np.argwhere(found != d).tolist() == [[0, 0]]
 
 
 def edge(scale_format: ScaleFormat, groups_of_a: list, groups_of_b: list) -> float:

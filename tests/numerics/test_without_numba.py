@@ -43,7 +43,7 @@ def test_block_scaled_chains_are_the_compiled_ones(scale_format, vec_size, start
     b = decode_b(operands[1], operands[3], **kwargs)
     c = rng.integers(0, 1 << 32, (30, 40), dtype=np.uint32) * np.uint32(raw)
     compiled, arrays = c.copy(), c.copy()
-    dot_jit.chain_serial(a, b, compiled)
+    dot_jit.chain_rows(0, 30, a, b, compiled)
     dot_arrays.chain_block_scaled(a, b, arrays)
     assert_bits_equal(arrays, compiled)
 
@@ -56,7 +56,7 @@ def test_unscaled_chains_are_the_compiled_ones(element, start):
     a, b = (decode_terms(rows, element.element) for rows in codes)
     c = rng.integers(0, 1 << 32, (30, 30), dtype=np.uint32) * np.uint32(start == "raw")
     compiled, arrays = c.copy(), c.copy()
-    dot_unscaled_jit.chain_serial(a, b, element.k_step, compiled)
+    dot_unscaled_jit.chain_rows(0, 30, a, b, element.k_step, compiled)
     dot_arrays.chain_unscaled(a, b, element.k_step, arrays)
     assert_bits_equal(arrays, compiled)
 
