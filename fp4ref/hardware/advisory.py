@@ -30,6 +30,11 @@ class Advisory(Enum):
     )
     """CuTe tutorial 01 copies its tiles by ordinary stores."""
 
+    UNSET_BRANCH = "a branch on a register never written, whose values are dropped"
+    """After a refused CLC query CUTLASS maps the coordinates that it did not get. What
+    the branch may have written has no value where its sides meet; effects between are
+    a fault."""
+
     ODD_SCALE_COLUMN = "tcgen05.mma with scales at an odd TMEM column"
     """Reported to fail on a card with N = 32; with both orderings no fault here,
     because the PTX text does not forbid it."""

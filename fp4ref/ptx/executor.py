@@ -16,11 +16,19 @@ from numpy.typing import NDArray
 
 import fp4ref.ptx.instructions  # noqa: F401  registers them
 from fp4ref.errors import HardwareFault
+from fp4ref.hardware.advisory import Advisory
 from fp4ref.hardware.grid import check_pairs
 from fp4ref.hardware.machine import Machine
 from fp4ref.hardware.sm import Blocked, Body, Cta, Role, Warp
 from fp4ref.ptx.instructions.tcgen05 import settle
-from fp4ref.ptx.run.divergence import Held, Path, all_waits, promote
+from fp4ref.ptx.run.divergence import (
+    Held,
+    Path,
+    all_waits,
+    promote,
+    require_no_effect,
+    written_until,
+)
 from fp4ref.ptx.run.loader import load
 from fp4ref.ptx.run.registry import Step, Wait, translate
 from fp4ref.ptx.run.state import (
@@ -145,12 +153,14 @@ def _run(state: WarpState, steps: Sequence[Step]) -> Body:
             paths.pop()
             if path.into is not None:
                 path.into.mask |= path.mask
+                _forget(state, path)
             continue
         step = steps[pc]
         _locate(state, pc, step)
-        _activate(state, step, path.mask)
+        unset = _activate(state, step, path.mask)
         if step.flow:
-            if _flow(state, step, path, paths, loops):
+            written = written_until(steps, pc, step.meet) if unset else path.unset
+            if _flow(state, step, path, paths, loops, written):
                 yield from _blocks(state, paths, loops.wait(), None)
             continue
         path.pc = pc + 1
@@ -161,6 +171,7 @@ def _run(state: WarpState, steps: Sequence[Step]) -> Body:
         if step.must_be_defined:
             state.check_defined(step.must_be_defined, state.mask)
         if step.effect:
+            require_no_effect(state, step, path)
             context.changes += 1
             loops.reset()
         result = step.act(state)
@@ -203,10 +214,16 @@ def _resume(state: WarpState, path: Path, held: Held) -> None:
 
 
 def _flow(
-    state: WarpState, step: Step, path: Path, paths: list[Path], loops: _Loops
+    state: WarpState,
+    step: Step,
+    path: Path,
+    paths: list[Path],
+    loops: _Loops,
+    unset: frozenset[int] | None,
 ) -> bool:
     """Branch or exit; True if the warp goes round a loop that should wait."""
     if step.flow != "bra":
+        require_no_effect(state, step, path)
         path.mask &= ~state.mask
         state.live &= ~state.mask
         state.warp.actor.lanes = state.live
@@ -215,25 +232,46 @@ def _flow(
     going_back, active = state.mask and step.target <= path.pc, path.mask
     if going_back and state.context.on_turn:
         state.context.on_turn()
-    _branch(state, step, path, paths)
+    _branch(state, step, path, paths, unset)
     return bool(going_back) and loops.turn(active)
 
 
-def _activate(state: WarpState, step: Step, path_mask: int) -> None:
-    """Set the executing lanes from the path and the guard."""
-    mask = path_mask
+def _activate(state: WarpState, step: Step, path_mask: int) -> bool:
+    """Set the executing lanes from the path and the guard.
+
+    Returns
+    -------
+    bool
+        Whether the guard has no value, of a branch both sides of which come together.
+    """
+    mask, unset = path_mask, False
     if step.guard >= 0:
         if path_mask & ~state.defined[step.guard]:
-            state.check_defined((step.guard,), path_mask)
+            unset = step.meet >= 0 and state.warp.machine.allows(Advisory.UNSET_BRANCH)
+            if not unset:
+                state.check_defined((step.guard,), path_mask)
         predicate = lanes_to_mask(state.registers[step.guard])
         mask &= ~predicate if step.guard_negated else predicate
     if mask != state.mask:
         state.mask = mask
         state.lanes = mask_to_lanes(mask)
         state.warp.actor.active = mask
+    return unset
 
 
-def _branch(state: WarpState, step: Step, path: Path, paths: list[Path]) -> None:
+def _forget(state: WarpState, path: Path) -> None:
+    """Let what a path of an unset branch may have written have no value."""
+    for index in path.unset or ():
+        state.defined[index] &= ~path.mask
+
+
+def _branch(
+    state: WarpState,
+    step: Step,
+    path: Path,
+    paths: list[Path],
+    unset: frozenset[int] | None,
+) -> None:
     """Go on, jump, or split the path.
 
     Raises
@@ -242,7 +280,13 @@ def _branch(state: WarpState, step: Step, path: Path, paths: list[Path]) -> None
         ``bra.uni`` splits it.
     """
     taken, here = state.mask, path.mask
-    if taken == here:
+    begins = unset is not None and unset is not path.unset
+    if begins and taken in (0, here):
+        # One side alone runs; it gets a path so that it has an end.
+        path.mask, path.pc = 0, step.meet
+        at = step.target if taken else state.pc + 1
+        paths.append(Path(at, here, step.meet, path, unset=unset))
+    elif taken == here:
         path.pc = step.target
     elif taken == 0:
         path.pc += 1
@@ -257,8 +301,8 @@ def _branch(state: WarpState, step: Step, path: Path, paths: list[Path]) -> None
     else:
         fall_through = path.pc + 1
         path.mask, path.pc = 0, step.meet
-        paths.append(Path(fall_through, here & ~taken, step.meet, path))
-        paths.append(Path(step.target, taken, step.meet, path))
+        for at, mask in ((fall_through, here & ~taken), (step.target, taken)):
+            paths.append(Path(at, mask, step.meet, path, unset=unset))
 
 
 def _define(state: WarpState, step: Step) -> None:

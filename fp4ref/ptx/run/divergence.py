@@ -8,11 +8,12 @@ they give one elected lane a loop of its own.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fp4ref.hardware.sm import Blocked
 from fp4ref.ptx.run.registry import Step, Wait
-from fp4ref.ptx.run.state import WarpState
+from fp4ref.ptx.run.state import UndefinedRegister, WarpState
 
 
 @dataclass(slots=True, eq=False)
@@ -23,6 +24,9 @@ class Path:
     ----------
     held
         What it is blocked in.
+    unset
+        Registers that it may write, if its branch was decided by an unset value, or
+        by a path inside of which it runs; they are undefined where it ends.
     """
 
     pc: int
@@ -30,6 +34,38 @@ class Path:
     meet: int
     into: Path | None
     held: Held | None = None
+    unset: frozenset[int] | None = None
+
+
+def written_until(steps: Sequence[Step], branch: int, meet: int) -> frozenset[int]:
+    """Return the registers that may be written between a branch and its meeting."""
+    step = steps[branch]
+    seen: set[int] = set()
+    ahead = [branch + 1, step.target]
+    while ahead:
+        at = ahead.pop()
+        if at == meet or at in seen or at >= len(steps):
+            continue
+        seen.add(at)
+        jumps = steps[at].flow == "bra"
+        if jumps:
+            ahead.append(steps[at].target)
+        if not jumps or steps[at].guard >= 0:
+            ahead.append(at + 1)
+    return frozenset(index for at in seen for index in steps[at].targets)
+
+
+def require_no_effect(state: WarpState, step: Step, path: Path) -> None:
+    """Raise `UndefinedRegister` if others see what a path of an unset branch does."""
+    if path.unset is not None and (step.effect or step.flow in ("ret", "exit")):
+        raise UndefinedRegister(
+            "an instruction with effects, on a side of a branch that an unset value "
+            "decided",
+            who=state.warp.who,
+            where=state.at,
+            rule="such a branch may choose values that are dropped, and nothing else",
+            remedy="look for the path on which its predicate is not set",
+        )
 
 
 class Held:
