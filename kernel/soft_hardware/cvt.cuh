@@ -23,12 +23,12 @@ __device__ __forceinline__ u32 cvt_e2m1x8(const float (&x)[8]) {
     return codes;
 }
 
-// The power of two at or above x: NaN gives 0xff, more than 2^127 gives 0xfe, what is not
-// above 2^-127 gives 0.
+// The power of two at or above |x|, as cuda_fp8.hpp has it: NaN gives 0xff, more than 2^127
+// gives 0xfe, what is not above 2^-127 gives 0.
 __device__ __forceinline__ u32 cvt_ue8m0(float x) {
-    const u32 bits = __float_as_uint(x), magnitude = bits & 0x7fffffff;
+    const u32 magnitude = __float_as_uint(x) & 0x7fffffff;
     if (magnitude > 0x7f800000) return 0xff;
-    if (bits >> 31 || magnitude <= 0x00400000) return 0;
+    if (magnitude <= 0x00400000) return 0;
     const u32 code = (magnitude + 0x7fffff) >> 23;
     return code < 0xfe ? code : 0xfe;
 }
