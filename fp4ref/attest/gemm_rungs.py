@@ -26,7 +26,7 @@ from fp4ref.tensors.quantize import quantize
 MBARRIER = "kernel/hardware/mbarrier.cuh"
 
 
-def _bounded() -> str:
+def bounded_mbarrier() -> str:
     """Return the kernel's mbarrier wrappers with a wait that gives up."""
     text = (kernel_root() / MBARRIER).read_text("utf-8")
     assert text.count("void mbarrier_try_wait(") == 1
@@ -61,7 +61,7 @@ def _question(config: GemmConfig, shape: tuple[int, int, int], seed: int) -> Que
     quantized = config.epilogue.d_format == "nvfp4"
 
     def text(soft: bool) -> str:
-        return one_changed_file(config, {MBARRIER: _bounded()}, soft=soft)
+        return one_changed_file(config, {MBARRIER: bounded_mbarrier()}, soft=soft)
 
     return Question(
         text,

@@ -266,4 +266,4 @@ def pair() -> Question:
         cluster=(2, 1, 1),
         smem_nbytes=16 << 10,
     )
-    return of_file("pair.cu", call, parts, sms=2)
+    return of_file("pair.cu", call, parts, tensor_core=True, sms=2)

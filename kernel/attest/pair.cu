@@ -7,9 +7,28 @@
 constexpr u32 IMAGE_WORDS = 1024 + 64 + 256, A_NBYTES = 4096, B_NBYTES = 256;
 constexpr u32 SFA = 32, SFB = 36;
 
-__device__ __forceinline__ void meet_peer() {
+__device__ __forceinline__ u32 peer_barrier() { return smem_base() + 8; }  // 32 lanes of the peer
+
+// Every warp of both CTAs, a soft tensor core's too, with the barriers that threads of the other
+// CTA signal.
+__device__ __forceinline__ void begin_pair() {
+    if (warp_index() == 0) {
+        mbarrier_init(done_barrier(), 1);
+        mbarrier_init(peer_barrier(), 32);
+        mbarrier_fence_mbarrier_init();
+    }
     cluster_arrive();
     cluster_wait();
+}
+
+// The four warps of both CTAs.
+__device__ __forceinline__ void meet_peer(u32 parity) {
+    meet();
+    if (warp_index() == 0) {
+        mbarrier_arrive<true>(cluster_mapa(peer_barrier(), blockIdx.x ^ 1));
+        bounded_wait<true>(peer_barrier(), parity, __LINE__);
+    }
+    meet();
 }
 
 __device__ __forceinline__ void multiply(u32 tmem, u32 idesc) {
@@ -25,14 +44,14 @@ __device__ __forceinline__ void multiply(u32 tmem, u32 idesc) {
 }
 
 extern "C" __global__ void pair(const u32* in, u32 idesc, u32* out) {
+    if (warp_index() >= THREADS / 32) return tensor_core<true, 2>();
+    begin_pair();
     if (warp_index() == 0) {
-        mbarrier_init(done_barrier(), 1);
-        mbarrier_fence_mbarrier_init();
         tmem_alloc<2>(tmem_pointer(), COLUMNS);
         tmem_relinquish_alloc_permit<2>();
     }
     load_image(in + blockIdx.x * IMAGE_WORDS, IMAGE_WORDS);
-    meet_peer();
+    meet_peer(0);
     const u32 tmem = smem_ld(tmem_pointer());
     if (blockIdx.x == 0 && warp_index() == 0) multiply(tmem, idesc);
     if (bounded_wait<true>(done_barrier(), 0, __LINE__)) {
@@ -45,6 +64,6 @@ extern "C" __global__ void pair(const u32* in, u32 idesc, u32* out) {
         }
     }
     tcgen05_fence_before_thread_sync();
-    meet_peer();
+    meet_peer(1);
     if (warp_index() == 0) tmem_dealloc<2>(tmem, COLUMNS);
 }

@@ -10,10 +10,12 @@
 
 constexpr u32 THREADS = 128;
 constexpr u32 COLUMNS = 64;  // of TMEM, for the whole rung
-constexpr u32 IMAGE = 1024;  // operands, from the CTA's shared base; before them the barriers
+// From the CTA's shared base: the barriers, at 256 TMEM's address, at 512 what a soft tensor core
+// has, and the operands.
+constexpr u32 IMAGE = 1024;
 
 __device__ __forceinline__ u32 done_barrier() { return smem_base(); }
-__device__ __forceinline__ u32 tmem_pointer() { return smem_base() + 512; }
+__device__ __forceinline__ u32 tmem_pointer() { return smem_base() + 256; }
 
 __device__ __forceinline__ void meet() { named_barrier_sync(1, THREADS); }
 

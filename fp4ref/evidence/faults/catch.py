@@ -175,26 +175,30 @@ def _run_gemm(
             if backend == "emulator"
             else changed_kernel(change, config)
         )
+    with changed:
+        return run(**gemm_of(each), backend=backend, schedule=schedule, sms=each.sms)
+
+
+def gemm_of(each: Fault) -> dict[str, Any]:
+    """Return the operands and configuration of a row's GEMM, as `run` takes them."""
+    config = _config(each)
     a, b = operands(each.shape, config.operands)
+    m, n, _ = each.shape
     bias = None
     if config.epilogue.bias:
-        bias = np.linspace(1, 2, each.shape[1], dtype=np.float32)
-    m, n, _ = each.shape
+        bias = np.linspace(1, 2, n, dtype=np.float32)
     c, tree = None, config.epilogue.fusion
     if config.epilogue.c_format and (config.epilogue.beta or tree):
         c = np.linspace(-2, 2, m * n, dtype=np.float32).reshape(m, n)
-    with changed:
-        return run(
-            a,
-            b,
-            c,
-            bias=bias,
-            arguments=arguments(tree, (1, m, n)) if isinstance(tree, Node) else None,
-            config=config,
-            backend=backend,
-            schedule=schedule,
-            sms=each.sms,
-        )
+    passed = arguments(tree, (1, m, n)) if isinstance(tree, Node) else None
+    return {
+        "a": a,
+        "b": b,
+        "c": c,
+        "bias": bias,
+        "arguments": passed,
+        "config": config,
+    }
 
 
 def _config(each: Fault) -> GemmConfig:
