@@ -1,6 +1,8 @@
 """record: what a Hopper card's barriers, copies and the kernel without MMAs take.
 
-``python -m probes.timing.record OUT`` on a card writes ``OUT/timing_h200.json``.
+``python -m probes.timing.record OUT`` on a card writes ``OUT/timing_h200.json``. Once
+more it measures the kernel without MMAs again and adds that: calls differ by more than
+the launches of one call.
 """
 
 from __future__ import annotations
@@ -32,7 +34,12 @@ def main() -> int:
     """Run the command line."""
     parser = argparse.ArgumentParser(prog="probes.timing.record")
     parser.add_argument("out", type=Path)
-    out: Path = parser.parse_args().out
+    file: Path = parser.parse_args().out / RECORD.name
+    if file.exists():
+        found = json.loads(file.read_text())
+        found["skeleton"].append(skeleton.measure())
+        file.write_text(json.dumps(found, indent=1) + "\n")
+        return 0
     gpu = find_gpu()
     found = {
         "card": gpu.card,
@@ -45,9 +52,9 @@ def main() -> int:
         "samples": latency.SAMPLES,
         "cycles": latency.measure(),
         "repeats": skeleton.REPEATS,
-        "skeleton": skeleton.measure(),
+        "skeleton": [skeleton.measure()],
     }
-    (out / RECORD.name).write_text(json.dumps(found, indent=1) + "\n")
+    file.write_text(json.dumps(found, indent=1) + "\n")
     return 0
 
 

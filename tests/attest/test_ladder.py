@@ -208,9 +208,9 @@ def test_a_card_asks_each_rung_as_it_can(monkeypatch: pytest.MonkeyPatch) -> Non
     assert {name: hopper.how(each) for name, each in facts().items()} == {
         name: each.on_hopper for name, each in facts().items()
     }
-    told = hopper.answer(facts()["pair"])
+    told = hopper.answer(facts()["alloc"])
     assert (told.state, told.how) == ("cannot", "")
-    assert "CTA pairs" in told.detail
+    assert told.detail == "sm_90 has no TMEM"
     monkeypatch.setattr(ladder, "find_gpu", lambda: Gpu("card", (10, 0), "580"))
     blackwell = Ladder("device")
     assert {blackwell.how(each) for each in facts().values()} == {"measured"}
