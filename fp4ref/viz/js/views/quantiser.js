@@ -61,7 +61,7 @@ const quantiserView = {
   draw(c) {
     const { ui, width, T } = c, q = quantiserSeen(c), way = quantiserWay(c), part = partOf(c, q), n = brief, pick = +ui.element;
     let y = 0, out = "";
-    const say = (words, cls) => { for (const l of wrap(words, cls === "code" ? width * 0.87 : width)) { y += 15; out += text(0, y, l, cls); } };
+    const say = (words, cls) => { for (const l of wrap(words, width, { code: 7.1, strong: 7.1, small: 6 }[cls])) { y += 15; out += text(0, y, l, cls); } };
     say(way.summary, "code");
     say(T("quantiser.steps1", { amax: n(part.amax), wanted: n(part.wanted) }), "small");
     say(T("quantiser.steps2", { scale: hex(part.scale, 2), decoded: n(part.decoded), unit: n(part.decoded / q.encode) }), "small");
@@ -74,13 +74,15 @@ const quantiserView = {
         if (i) { const tie = (sign * (E2M1_LEVELS[i - 1] + E2M1_LEVELS[i])) / 2; out += lineTo(x(tie), axis - 4, x(tie), axis + 4, "tie", { "data-tip": T("quantiser.tietip", { tie, even: sign * E2M1_LEVELS[i % 2 ? i - 1 : i] }) }); }
       }
     const stacked = new Map();
+    let onTop = "";
     q.scaled.forEach((s, i) => {
       const key = Math.round(x(s) / 12), level = stacked.get(key) ?? 0;
       stacked.set(key, level + 1);
       const to = levelOf(q.codes[i]), cy = axis - 18 - 11 * Math.min(4, level);
-      out += lineTo(x(s), cy, x(to), axis, i === pick ? "arrow picked" : "arrow");
-      out += `<circle cx="${x(s)}" cy="${cy}" r="${i === pick ? 7 : 5}" class="${named(i === pick ? "dot picked" : "dot")}" data-drag="${i}" data-ui="element=${i}" data-tip="${esc(elementWords(c, q, i))}"/>`;
+      const dot = lineTo(x(s), cy, x(to), axis, i === pick ? "arrow picked" : "arrow") + `<circle cx="${x(s)}" cy="${cy}" r="${i === pick ? 7 : 5}" class="${named(i === pick ? "dot picked" : "dot")}" data-drag="${i}" data-ui="element=${i}" data-tip="${esc(elementWords(c, q, i))}"/>`;
+      if (i === pick) onTop = dot; else out += dot;
     });
+    out += onTop;
     const per = width < 520 ? 8 : 16, bw = width / per, y0 = axis + 40;
     q.codes.forEach((code, i) => {
       const cx = (i % per) * bw, cy = y0 + Math.floor(i / per) * 36;
