@@ -2,22 +2,24 @@
 
 Each thread copies 4, 8 or 16 bytes from global to shared memory; of fewer bytes read
 the rest becomes 0. A warp's instruction
-is one operation here, so its lanes' bytes land together. The copies are ordered by
-nothing but what waits for them: ``cp.async.mbarrier.arrive`` arrives when all earlier
-copies of its threads are complete. They write through the generic proxy. Source: PTX,
-cp.async.
+is one operation here, so its lanes' bytes land together, and a lane that has waited
+for its own knows those of the others too. The copies are ordered by nothing but what
+waits for them: ``cp.async.mbarrier.arrive`` arrives when all earlier copies of its
+threads are complete, and ``cp.async.wait_group`` waits for those of a thread's own
+groups. They write through the generic proxy. Source: PTX, cp.async.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from fp4ref.errors import ClusterFault, MisalignedAddress, OutOfBounds
 from fp4ref.hardware.in_flight import AsyncOp
 from fp4ref.hardware.order.knowledge import GENERIC
-from fp4ref.hardware.sm import Warp
+from fp4ref.hardware.sm import Blocked, Warp
 from fp4ref.hardware.smem import store_generic
 from fp4ref.trace import Range
 
@@ -84,6 +86,7 @@ def copy(
     op.access = access
     warp.cp_async_queue.append(op)
     warp.cp_async_issued.append(access)
+    warp.cp_async_groups.append(op, warp.actor.active)
 
 
 def _pieces(
@@ -133,12 +136,82 @@ def joined(pieces: Sequence[Range]) -> list[Range]:
     return found
 
 
+def commit_group(warp: Warp) -> None:
+    """``cp.async.commit_group``: close a group of each executing lane."""
+    warp.cp_async_groups.commit(warp.actor.active)
+    warp.record("cp.async.commit_group", {})
+
+
+@dataclass(frozen=True, slots=True)
+class CopyWait:
+    """A warp waits for ``cp.async`` groups."""
+
+    ops: tuple[AsyncOp, ...]
+
+    def ready(self) -> bool:
+        """Whether all have landed."""
+        return all(op.landed for op in self.ops)
+
+    def describe(self) -> str:
+        """How many operations are left."""
+        return f"cp.async groups: {sum(not op.landed for op in self.ops)} in flight"
+
+    def released_by(self) -> str:
+        """The unit that copies."""
+        return "cp.async"
+
+
+def wait_group(warp: Warp, pending: int) -> Generator[Blocked, None, None]:
+    """``cp.async.wait_group pending``.
+
+    Blocks until at most the newest `pending` groups of each executing lane are
+    unfinished. The lanes then see what these copies wrote; others need a barrier.
+    """
+    actor = warp.actor
+    active = actor.active
+    lanes_of = warp.cp_async_groups.take(active, pending)
+    since = -1
+    wait = CopyWait(tuple(lanes_of))
+    if not wait.ready():
+        since = warp.now
+        yield wait
+    for lanes in set(lanes_of.values()):
+        actor.active = lanes
+        mine = [op.access for op, done in lanes_of.items() if done == lanes]
+        warp.machine.order.drain(actor, mine)
+    actor.active = active
+    warp.cp_async_queue = [op for op in warp.cp_async_queue if not op.landed]
+    warp.record("cp.async.wait_group", {"pending": pending}, since=since)
+
+
+def wait_all(warp: Warp) -> Generator[Blocked, None, None]:
+    """``cp.async.wait_all``: commit, and wait for every group."""
+    commit_group(warp)
+    yield from wait_group(warp, 0)
+
+
 def mbarrier_arrive_noinc(warp: Warp, mbar: int, count: int) -> None:
     """``cp.async.mbarrier.arrive.noinc``: one arrival of each of `count` lanes.
 
     It comes when all earlier ``cp.async`` of the warp have landed; of every lane at
     once, although a lane has to wait only for its own.
     """
+    _arrive(warp, mbar, count, ".noinc")
+
+
+def mbarrier_arrive(warp: Warp, mbar: int, count: int) -> None:
+    """``cp.async.mbarrier.arrive``: the phase waits for one arrival more of each lane.
+
+    The pending count is raised first, so that the arrivals change nothing in all.
+    """
+    cta, offset = warp.cta.resolve_shared(mbar)
+    if cta is warp.cta:
+        cta.mbarriers.expect_arrivals(offset, count, warp.who)
+    _arrive(warp, mbar, count, "")
+
+
+def _arrive(warp: Warp, mbar: int, count: int, form: str) -> None:
+    """Arrive on an mbarrier of this CTA when the copies so far have landed."""
     cta, offset = warp.cta.resolve_shared(mbar)
     if cta is not warp.cta:
         raise ClusterFault(
@@ -161,7 +234,7 @@ def mbarrier_arrive_noinc(warp: Warp, mbar: int, count: int) -> None:
 
     earlier: list[AsyncOp] = [op for op in warp.cp_async_queue if not op.landed]
     op = warp.issue(
-        "cp.async.mbarrier.arrive.noinc",
+        f"cp.async.mbarrier.arrive{form}",
         {"mbar": mbar, "count": count},
         land,
         unit="cp.async",

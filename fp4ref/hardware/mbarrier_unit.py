@@ -226,6 +226,25 @@ class MbarrierUnit:
             del books[:-PHASES_KEPT]
         self.store(address, state)
 
+    def expect_arrivals(self, address: int, count: int, who: str) -> None:
+        """Raise the pending count of the current phase, and of no other.
+
+        Raises
+        ------
+        MbarrierFault
+            It would be too large.
+        """
+        state = self.load(address)
+        if state.pending + count > MAX_COUNT:
+            raise MbarrierFault(
+                f"pending count would become {state.pending + count}",
+                who=who,
+                where=self.smem.describe(address),
+                rule=f"the pending count is at most {MAX_COUNT} [PTX: mbarrier]",
+                remedy="arrive with fewer threads, or with .noinc and a count in init",
+            )
+        self.store(address, replace(state, pending=state.pending + count))
+
     def has_completed(self, address: int, parity: int) -> bool:
         """Whether the phase of `parity` is complete: the current phase is another."""
         return self.load(address).phase != parity

@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import Any, Protocol, TypeVar, cast
 
 from fp4ref.errors import ClusterFault
+from fp4ref.hardware.copy_groups import CopyGroups
 from fp4ref.hardware.cta_barriers import NamedBarriers
 from fp4ref.hardware.exited import of_exited
 from fp4ref.hardware.in_flight import AsyncOp
@@ -73,6 +74,8 @@ class Warp:
         ``cp.async`` copies in flight, oldest first.
     cp_async_issued
         The accesses of all of them, for an arrival that follows.
+    cp_async_groups
+        Those that a lane has not waited for, and the groups of each lane.
     """
 
     def __init__(self, cta: Cta, index: int) -> None:
@@ -95,6 +98,7 @@ class Warp:
         self.tcgen05_queue: list[AsyncOp] = []
         self.cp_async_queue: list[AsyncOp] = []
         self.cp_async_issued: list[Any] = []
+        self.cp_async_groups = CopyGroups()
 
     @property
     def smem(self) -> SharedMemory:

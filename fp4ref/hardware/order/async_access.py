@@ -197,10 +197,14 @@ class Commit(AsyncAccess):
 
 
 def learned(operations: Iterable[AsyncAccess], lane: int) -> Knowledge:
-    """Return what a thread learns from the completion of its own operations."""
-    memory = tensor = 0
+    """Return what a thread learns from the completion of its own operations.
+
+    What ``cp.async`` wrote is visible to the generic proxy alone.
+    """
+    memory = async_ = tensor = 0
     for each in operations:
         if each.lane & lane:
             memory |= each.memory_bits
+            async_ |= each.memory_bits if each.proxy != GENERIC else 0
             tensor |= each.tensor_bits
-    return Knowledge(memory, memory, tensor)
+    return Knowledge(memory, async_, tensor)

@@ -1,6 +1,6 @@
-"""cp_async: ``cp.async`` copies of each lane, and the arrival that follows them.
+"""cp_async: ``cp.async`` copies of each lane, their groups, and their arrivals.
 
-Groups (``cp.async.commit_group``) and cache policies are refused.
+Cache policies are refused.
 """
 
 from __future__ import annotations
@@ -11,10 +11,16 @@ import numpy as np
 
 from fp4ref.hardware import cp_async
 from fp4ref.ptx.run.operands import address_reader, reader
-from fp4ref.ptx.run.registry import Action, Form, Unknown, instruction
+from fp4ref.ptx.run.registry import Action, Form, Unknown, Wait, instruction
 from fp4ref.ptx.run.spaces import shared_address
 from fp4ref.ptx.run.state import LANES, LaunchContext, WarpState
-from fp4ref.ptx.text.syntax import Immediate, Instruction, PtxError
+from fp4ref.ptx.text.syntax import (
+    Immediate,
+    Instruction,
+    Negated,
+    PtxError,
+    Register,
+)
 
 _SIZES = {"ca": (4, 8, 16), "cg": (16,)}
 
@@ -52,14 +58,20 @@ def copy(context: LaunchContext, each: Instruction, form: Form) -> Action:
 def _source_nbytes(
     context: LaunchContext, each: Instruction
 ) -> Callable[[WarpState], list[int]] | None:
-    """Return what gives src-size of each executing lane; None for a full copy."""
+    """Return what gives src-size of each executing lane; None for a full copy.
+
+    A lane whose predicate ignore-src is true reads nothing.
+    """
     if len(each.operands) == 3:
         return None
-    size = each.operands[3]
-    if not isinstance(size, Immediate):
-        index = context.register(size, each)
-        if context.kinds[index] == "pred":  # ignore-src
-            raise Unknown("ptx-cp-async")
+    size, whole = each.operands[3], each.operands[2]
+    if isinstance(size, Negated) or (
+        isinstance(size, Register)
+        and context.kinds[context.register(size, each)] == "pred"
+    ):
+        ignores = reader(context, size, "pred", each)
+        nbytes = whole.value if isinstance(whole, Immediate) else 0
+        return lambda s: [0 if x else nbytes for x in ignores(s)[s.lanes].tolist()]
     read = reader(context, size, "u32", each)
 
     def sizes(state: WarpState) -> list[int]:
@@ -69,21 +81,50 @@ def _source_nbytes(
     return sizes
 
 
+@instruction("cp.async.commit_group", operands=0, effect=True)
+def commit_group(context: LaunchContext, each: Instruction, form: Form) -> Action:
+    """Build ``cp.async.commit_group``."""
+    return lambda state: cp_async.commit_group(state.warp)
+
+
+@instruction("cp.async.wait_group", operands=1, writes=0, strict=True, blocks=True)
+def wait_group(context: LaunchContext, each: Instruction, form: Form) -> Action:
+    """Build ``cp.async.wait_group``."""
+    pending = each.operands[0]
+    if not isinstance(pending, Immediate):
+        raise PtxError(f"PTX line {each.line}: {each.opcode} takes an integer constant")
+    count = pending.value
+    return lambda state: cp_async.wait_group(state.warp, count)
+
+
+@instruction("cp.async.wait_all", operands=0, blocks=True)
+def wait_all(context: LaunchContext, each: Instruction, form: Form) -> Action:
+    """Build ``cp.async.wait_all``."""
+
+    def act(state: WarpState) -> Wait:
+        yield from cp_async.wait_all(state.warp)
+
+    return act
+
+
 @instruction(
-    "cp.async.mbarrier.arrive.noinc",
-    form="(.(?P<space>shared(::cta)?))?.b64",
+    "cp.async.mbarrier.arrive",
+    form="(?P<noinc>.noinc)?(.(?P<space>shared(::cta)?))?.b64",
     operands=1,
     writes=0,
     strict=True,
 )
-def arrive_noinc(context: LaunchContext, each: Instruction, form: Form) -> Action:
-    """Build ``cp.async.mbarrier.arrive.noinc``; each lane arrives once."""
+def arrive(context: LaunchContext, each: Instruction, form: Form) -> Action:
+    """Build ``cp.async.mbarrier.arrive``; each lane arrives once."""
     at = address_reader(context, each.operands[0], each)
     generic = not form["space"]
+    operation = (
+        cp_async.mbarrier_arrive_noinc if form["noinc"] else cp_async.mbarrier_arrive
+    )
 
     def act(state: WarpState) -> None:
         mine = [shared_address(generic, int(x)) for x in at(state)[state.lanes]]
         for address in dict.fromkeys(mine):
-            cp_async.mbarrier_arrive_noinc(state.warp, address, mine.count(address))
+            operation(state.warp, address, mine.count(address))
 
     return act
