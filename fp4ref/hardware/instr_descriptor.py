@@ -26,7 +26,7 @@ _SHAPES: dict[str, dict[int, tuple[tuple[int, ...], int]]] = {
 }
 """Values of M, and the step of N, by cta_group. Source: PTX, table of matrix shapes."""
 
-UnscaledKind = Literal["f16", "f8f6f4"]
+UnscaledKind = Literal["tf32", "f16", "f8f6f4"]
 
 _E2M1 = element("e2m1").idesc["mxf4nvf4"]
 _SCALE_FORMATS = {each.element.scale_code: each for each in ScaleFormat}
@@ -133,7 +133,7 @@ class InstrDescriptor:
 
 @dataclass(frozen=True, slots=True)
 class UnscaledInstrDescriptor:
-    """Instruction descriptor of ``kind::f16`` and ``kind::f8f6f4``, 32 bits.
+    """Instruction descriptor of ``kind::tf32``, ``f16`` and ``f8f6f4``, 32 bits.
 
     ======  =======================================
     bits    field

@@ -1,9 +1,11 @@
 """mma_elements: A and B of the MMAs of 32 bytes along K, as codes of their elements.
 
-A tile is K-major or MN-major. Elements of 16 and 8 bits lie side by side. Those of 6
-and 4 bits lie packed at the start of every 16 bytes, 16 of them; the rest of the 16
-bytes is padding, which the MMA does not read. Source: PTX, packing format used for
-matrix A and B by .kind::mxf8f6f4 in shared memory; CUTLASS's ``*_unpacksmem_t``.
+A tile lies in shared memory, K-major or MN-major. A may lie in TMEM instead: row i in
+lane i, and the 32 bytes along K in eight columns. Elements of 16 and 8 bits lie side by
+side. Those of 6 and 4 bits lie packed at the start of every 16 bytes, 16 of them; the
+rest of the 16 bytes is padding, which the MMA does not read. Source: PTX, packing
+format used for matrix A and B by .kind::mxf8f6f4 in shared memory; CUTLASS's
+``*_unpacksmem_t``.
 """
 
 from __future__ import annotations
@@ -14,11 +16,18 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from fp4ref.errors import NotModelled
+from fp4ref.errors import DescriptorFault, NotModelled
+from fp4ref.hardware.data_path import DATA_PATHS, DataPath
 from fp4ref.hardware.mma_operands import Share, Tile, join_rows, tile_range
 from fp4ref.hardware.shared_memory import SharedMemory
 from fp4ref.hardware.sm import Warp
 from fp4ref.hardware.smem import SmemDescriptor
+from fp4ref.hardware.tensor_memory import (
+    CELL_NBYTES,
+    LANES,
+    TensorMemory,
+    lane_column,
+)
 from fp4ref.layout import SwizzleMode
 from fp4ref.numerics import ElementFormat
 from fp4ref.trace import Bytes, Range
@@ -94,8 +103,69 @@ class ElementTile(Tile):
         """Read the elements, shape (M or N, K); negate them by their sign bit."""
         lines = unpack_codes(self.read(), self.element)
         codes = np.ascontiguousarray(lines.T) if self.mn_major else lines
-        sign = codes.dtype.type(self.element.element.sign)
-        return np.bitwise_xor(codes, sign) if negate else codes
+        return _negated(codes, self.element) if negate else codes
+
+
+def _negated(codes: Codes, element: ElementFormat) -> Codes:
+    """Return codes with the other sign bit."""
+    flipped: Codes = np.bitwise_xor(codes, codes.dtype.type(element.element.sign))
+    return flipped
+
+
+@dataclass(frozen=True, slots=True)
+class ElementCells:
+    """A in the TMEM of one CTA, and the format of its elements.
+
+    Attributes
+    ----------
+    where
+        128 lanes of eight columns.
+    """
+
+    tmem: TensorMemory
+    where: Range
+    element: ElementFormat
+
+    @classmethod
+    def of(
+        cls, warp: Warp, taddr: int, path: DataPath, element: ElementFormat
+    ) -> ElementCells:
+        """Name the cells at `taddr` in the CTA of the warp.
+
+        Raises
+        ------
+        DescriptorFault, NotModelled, TmemAllocationFault
+        """
+        if path is not DATA_PATHS[LANES, 1] or element.bits < 8:
+            raise NotModelled(
+                f"A from TMEM with data path layout {path.name} and {element.name}",
+                who=warp.who,
+                where=f"taddr {taddr:#010x}",
+                rule="this machine reads A from TMEM with M = 128 in one CTA, in "
+                "elements of 8 bits and more",
+                remedy="keep A in shared memory",
+                gap="mma-a-in-tmem",
+            )
+        lane, column = lane_column(taddr)
+        if lane:
+            raise DescriptorFault(
+                f"A at lane {lane}",
+                who=warp.who,
+                where=f"taddr {taddr:#010x}",
+                rule="A with M = 128 is in all lanes, addressed from lane 0 [PTX: data "
+                "path layout organization]",
+                remedy="clear the lane field",
+            )
+        columns = ROW_NBYTES // CELL_NBYTES
+        tmem = warp.tmem
+        tmem.check_allocated(column, columns, warp.who)
+        return cls(tmem, tmem.rectangle(0, LANES, column, columns), element)
+
+    def codes(self, negate: bool) -> Codes:
+        """Read the elements, shape (M, K); negate them by their sign bit."""
+        lines = self.tmem.read(self.where).reshape(LANES, ROW_NBYTES)
+        codes = unpack_codes(lines, self.element)
+        return _negated(codes, self.element) if negate else codes
 
 
 def unpack_codes(data: Bytes, element: ElementFormat) -> Codes:
@@ -134,8 +204,20 @@ def _mn_major_range(
 class ElementShare(Share):
     """What one CTA holds of an MMA whose operands have an element format each."""
 
-    a: ElementTile
+    a: ElementTile | ElementCells  # type: ignore[assignment]
     b: ElementTile
+
+    @property
+    def tiles(self) -> list[Tile]:
+        """What the MMA reads of shared memory."""
+        return [self.a, self.b] if isinstance(self.a, ElementTile) else [self.b]
+
+    @property
+    def cells_read(self) -> list[Range]:
+        """TMEM that the MMA reads."""
+        scales = [each.where for each in self.scales]
+        a = [self.a.where] if isinstance(self.a, ElementCells) else []
+        return [*a, *scales, *self.d.inputs]
 
 
 def read_codes(

@@ -275,6 +275,11 @@ class Share:
     scales: tuple[Scales, ...] = ()
 
     @property
+    def tiles(self) -> list[Tile]:
+        """What the MMA reads of shared memory."""
+        return [self.a, self.b]
+
+    @property
     def cells_read(self) -> list[Range]:
         """TMEM that the MMA reads."""
         return [*(each.where for each in self.scales), *self.d.inputs]
@@ -282,7 +287,7 @@ class Share:
     @property
     def reads(self) -> list[Range]:
         """All that the MMA reads in this CTA."""
-        return [self.a.where, self.b.where, *self.cells_read]
+        return [*(each.where for each in self.tiles), *self.cells_read]
 
 
 def join_rows(parts: list[NDArray[Unsigned]]) -> NDArray[Unsigned]:

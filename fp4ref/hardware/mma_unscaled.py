@@ -1,8 +1,8 @@
-"""mma_unscaled: the tcgen05 MMAs without scale factors, of 16-bit to 4-bit elements.
+"""mma_unscaled: the tcgen05 MMAs without scale factors, of 32-bit to 4-bit elements.
 
 Order is that of the block-scaled MMA in `tcgen05`; what differs is the instruction
 descriptor, the arithmetic, and the operands (`mma_elements`). One instruction takes 32
-bytes along K: 16 elements of 16 bits, or 32 of 8, 6 and 4 bits.
+bytes along K: 8 elements of 32 bits, 16 of 16, or 32 of 8, 6 and 4 bits.
 """
 
 from __future__ import annotations
@@ -16,7 +16,12 @@ from fp4ref.hardware.advisory import Advisory
 from fp4ref.hardware.cta_pair import participants, with_group
 from fp4ref.hardware.data_path import DATA_PATHS
 from fp4ref.hardware.instr_descriptor import UnscaledInstrDescriptor, UnscaledKind
-from fp4ref.hardware.mma_elements import ElementShare, ElementTile, read_codes
+from fp4ref.hardware.mma_elements import (
+    ElementCells,
+    ElementShare,
+    ElementTile,
+    read_codes,
+)
 from fp4ref.hardware.mma_operands import Accumulator, Tile
 from fp4ref.hardware.sm import Warp
 from fp4ref.hardware.smem import SmemDescriptor
@@ -33,17 +38,20 @@ def mma(
     enable_input_d: bool,
     *,
     kind: UnscaledKind = "f16",
+    a_in_tmem: bool = False,
     disable_output_lanes: tuple[int, ...] = (),
     cta_group: int = 1,
 ) -> None:
-    """``tcgen05.mma.kind::{f16,f8f6f4}``.
+    """``tcgen05.mma.kind::{tf32,f16,f8f6f4}``.
 
     ``D = A * B + D``; without `enable_input_d`, D starts at +0. D is M x N of float32.
-    A and B are tiles in shared memory. For a pair each CTA has M / 2 rows of A and D,
-    and N / 2 rows of B.
+    B is a tile in shared memory, A too or in TMEM. For a pair each CTA has M / 2 rows
+    of A and D, and N / 2 rows of B.
 
     Parameters
     ----------
+    a_in_tmem
+        Whether `a_desc` is an address in TMEM.
     disable_output_lanes
         Bit masks of lanes that are not written; only zeros are modelled.
 
@@ -56,17 +64,23 @@ def mma(
     ctas = participants(warp, cta_group, "tcgen05.mma")
     _check_output_lanes(warp, disable_output_lanes)
     i = UnscaledInstrDescriptor.decode(idesc, kind, cta_group)
-    a_smem, b_smem = SmemDescriptor.decode(a_desc), SmemDescriptor.decode(b_desc)
+    b_smem = SmemDescriptor.decode(b_desc)
     path = DATA_PATHS[i.m, cta_group]
     shares, tile = [], ElementTile.of_elements
     for cta in ctas:
         d = Accumulator.of(warp, d_tmem, i.n, enable_input_d, path, cta.tmem)
-        a = tile(warp, a_smem, path.rows, i.a_format, i.a_mn_major, cta.smem)
+        a: ElementTile | ElementCells
+        if a_in_tmem:
+            a = ElementCells.of(warp, a_desc, path, i.a_format)
+        else:
+            a_smem = SmemDescriptor.decode(a_desc)
+            a = tile(warp, a_smem, path.rows, i.a_format, i.a_mn_major, cta.smem)
         rows = i.n // len(ctas)
         b = tile(warp, b_smem, rows, i.b_format, i.b_mn_major, cta.smem)
         shares.append(ElementShare(a, b, d))
 
-    operands: dict[str, Any] = {"d_tmem": d_tmem, "a_desc": a_desc, "b_desc": b_desc}
+    a_name = "a_tmem" if a_in_tmem else "a_desc"
+    operands: dict[str, Any] = {"d_tmem": d_tmem, a_name: a_desc, "b_desc": b_desc}
     operands |= {"idesc": idesc, "enable_input_d": enable_input_d, "kind": kind}
     issue_mma(
         warp,
@@ -80,7 +94,7 @@ def _multiply(
     warp: Warp, i: UnscaledInstrDescriptor, shares: Sequence[ElementShare]
 ) -> None:
     """Land an MMA: read what it names, multiply, write D."""
-    _accept_barriers(warp, *(tile for share in shares for tile in (share.a, share.b)))
+    _accept_barriers(warp, *(tile for share in shares for tile in share.tiles))
     all_a, b = read_codes(shares, i.negate_a, i.negate_b)
     formats = {"a_format": i.a_format, "b_format": i.b_format}
     for share, a in zip(shares, all_a, strict=True):

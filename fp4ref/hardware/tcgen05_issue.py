@@ -143,7 +143,7 @@ def issue_mma(
     observe(
         warp,
         "tcgen05.mma",
-        tiles=[tile for share in shares for tile in (share.a, share.b)],
+        tiles=[tile for share in shares for tile in share.tiles],
         reads=[(share.d.tmem, share.cells_read) for share in shares],
         writes=[(share.d.tmem, share.d.blocks) for share in shares],
         facts=accumulator_facts(d_tmem, idesc),

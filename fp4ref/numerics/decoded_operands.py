@@ -190,11 +190,14 @@ class Terms(NamedTuple):
 
 
 def decode_terms(codes: npt.NDArray[np.integer], element: Element) -> Terms:
-    """Split codes into significand and exponent."""
-    parts = element.split(codes)
-    magnitude = np.where(parts.nan, 0, np.where(parts.inf, 1, parts.significand))
+    """Split codes into significand and exponent, of the bits that an MMA takes."""
+    taken = element.taken_mantissa_bits
+    dropped = 0 if taken is None else element.mantissa_bits - taken
+    parts = element.split(codes >> dropped << dropped if dropped else codes)
+    significand = parts.significand >> dropped
+    magnitude = np.where(parts.nan, 0, np.where(parts.inf, 1, significand))
     return Terms(
         np.where(parts.negative, -magnitude, magnitude),
         np.where(parts.nan | parts.inf, INFINITE, parts.exponent),
-        element.mantissa_bits,
+        element.mantissa_bits - dropped,
     )

@@ -1,7 +1,8 @@
 """dot_unscaled: the matrix product with the bits of the tcgen05 FP16 and FP8 MMAs.
 
-One instruction multiplies 32 bytes along K: 16 elements of f16 or bf16, or 32 of the
-8-bit and narrower formats. All its products and C are added in one sum that keeps 25
+One instruction multiplies 32 bytes along K: 8 elements of f32, of which it takes sign,
+exponent and 10 mantissa bits (TF32), 16 of f16 or bf16, or 32 of the 8-bit and narrower
+formats. All its products and C are added in one sum that keeps 25
 bits below the largest exponent; each term is truncated on its own, the sum once more to
 float32. A longer product chains instructions through the float32 accumulator. The
 arithmetic itself is in `dot_unscaled_jit`.
@@ -33,7 +34,8 @@ def matmul_unscaled(
 ) -> F32:
     """Return ``A B^T + C`` as a chain of instructions computes it.
 
-    PTX: ``tcgen05.mma.kind::f16`` and ``.kind::f8f6f4`` with float32 accumulators.
+    PTX: ``tcgen05.mma`` of ``kind::tf32``, ``kind::f16`` and ``kind::f8f6f4`` with
+    float32 accumulators.
 
     Parameters
     ----------
@@ -53,7 +55,7 @@ def matmul_unscaled(
     ------
     InputError
         A shape, a type or a code is not legal, or the formats do not go together:
-        f16 with f16, bf16 with bf16, narrower ones in any pair.
+        f32, f16 and bf16 each with itself, narrower ones in any pair.
     """
     _check_formats(a_format, b_format)
     rows_a = checked_codes("a", a, a_format)
@@ -95,10 +97,10 @@ def multiply_terms(a: Terms, b: Terms, k_step: int, c: npt.ArrayLike | None) -> 
 def _check_formats(a_format: ElementFormat, b_format: ElementFormat) -> None:
     for name, element in (("a_format", a_format), ("b_format", b_format)):
         require_element_format(element, f"mma {name}")
-    if a_format is not b_format and 16 in (a_format.bits, b_format.bits):
+    if a_format is not b_format and max(a_format.bits, b_format.bits) > 8:
         raise InputError(
             f"mma a_format, b_format: A is {a_format.name} and B {b_format.name}; "
-            "kind::f16 takes one 16-bit format for both"
+            "kind::f16 and kind::tf32 take one format for both"
         )
 
 

@@ -62,6 +62,9 @@ class Element:
         Code of an operand's type in an instruction descriptor, by MMA kind.
     scale_code
         Code of the scale type in an instruction descriptor; None for data.
+    taken_mantissa_bits
+        Mantissa bits that an MMA takes of an operand, if not all: ``kind::tf32`` reads
+        float32 and ignores the 13 lowest bits.
     vanishing
         Of a scale format: the largest amax / 6 of a block that decodes to zero. A UE4M3
         scale rounds to 0; with UE8M0 the codes of a quarter of the smallest scale do.
@@ -81,6 +84,7 @@ class Element:
     tma: str | None = None
     idesc: Mapping[str, int] = field(default_factory=dict)
     scale_code: int | None = None
+    taken_mantissa_bits: int | None = None
     vanishing: float = 0.0
     encoder: Callable[[npt.ArrayLike], Codes] | None = None
     decoder: Callable[[npt.ArrayLike], F32] | None = None

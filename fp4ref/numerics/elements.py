@@ -47,6 +47,8 @@ _TABLE: Final[dict[str, Element]] = {
             top="Inf and NaN",
             dtype="float32",
             tma="FLOAT32",
+            idesc={"tf32": 2},
+            taken_mantissa_bits=10,
             encoder=encode_f32,
             decoder=decode_f32,
         ),
@@ -222,6 +224,7 @@ def require_scale_format(scale_format: Any, name: str) -> ScaleFormat:
 class ElementFormat(Enum):
     """Formats of A and B of the MMAs of 32 bytes along K, by the names of PTX."""
 
+    F32 = "f32"
     F16 = "f16"
     BF16 = "bf16"
     E4M3 = "e4m3"

@@ -13,6 +13,7 @@ from exact_dot import INF, NAN, float32_bits, float32_value, floor_log2
 
 # name -> exponent bits, mantissa bits, codes that are infinite, whether there is a NaN
 FORMATS = {
+    "f32": (8, 23, 0x7F800000, True),
     "f16": (5, 10, 0x7C00, True),
     "bf16": (8, 7, 0x7F80, True),
     "e4m3": (4, 3, None, True),
@@ -26,6 +27,8 @@ FORMATS = {
 def element(code: int, name: str) -> tuple[Fraction | str, int]:
     """Return the value and the exponent; "nan", "inf" or "-inf" instead of a value."""
     exponent_bits, mantissa_bits, inf, has_nan = FORMATS[name]
+    if name == "f32":
+        code &= ~0x1FFF  # TF32
     sign_bit = 1 << (exponent_bits + mantissa_bits)
     sign, magnitude = (-1 if code & sign_bit else 1), code & (sign_bit - 1)
     if inf is not None and magnitude >= inf:

@@ -14,24 +14,30 @@ from fp4ref.ptx.text.syntax import Address, Instruction, Vector
 
 @instruction(
     "tcgen05.mma",
-    form=".cta_group::(?P<group>1|2).kind::(?P<kind>f16|f8f6f4)"
+    form=".cta_group::(?P<group>1|2).kind::(?P<kind>tf32|f16|f8f6f4)"
     "(.collector::a::(fill|discard))?",
     operands=(5, 6, 7),
     writes=0,
     strict=True,
 )
 def mma(context: LaunchContext, each: Instruction, form: Form) -> Action:
-    """Build ``tcgen05.mma`` with operands A and B in shared memory.
+    """Build ``tcgen05.mma`` with B in shared memory and A there or in TMEM.
 
     The vector before the predicate disables lanes of D; the machine refuses all but
-    zeros. A from TMEM and ``scale-input-d`` are refused here.
+    zeros. ``scale-input-d`` is refused here.
     """
     lanes = each.operands[4] if len(each.operands) == 6 else Vector(())
     scales_d = len(each.operands) == 7 or not isinstance(lanes, Vector)
-    if isinstance(each.operands[1], Address) or scales_d:
-        raise Unknown("mma-a-in-tmem")
+    if scales_d:
+        raise Unknown("mma-scale-input-d")
     d = address_reader(context, each.operands[0], each)
-    a, b = (reader(context, each.operands[i], "u64", each) for i in (1, 2))
+    in_tmem = isinstance(each.operands[1], Address)
+    a = (
+        address_reader(context, each.operands[1], each)
+        if in_tmem
+        else reader(context, each.operands[1], "u64", each)
+    )
+    b = reader(context, each.operands[2], "u64", each)
     idesc = reader(context, each.operands[3], "u32", each)
     disabled = [reader(context, item, "u32", each) for item in items_of(lanes)]
     enable = reader(context, each.operands[-1], "pred", each)
@@ -47,6 +53,7 @@ def mma(context: LaunchContext, each: Instruction, form: Form) -> Action:
             int(idesc(state)[lane]),
             bool(enable(state)[lane]),
             kind=kind,
+            a_in_tmem=in_tmem,
             disable_output_lanes=tuple(int(mask(state)[lane]) for mask in disabled),
             cta_group=int(form["group"]),
         )
