@@ -1,5 +1,7 @@
 """atomics: ``atom`` and ``red`` on global and shared memory, lane after lane.
 
+A vector is as many scalar operations, in the order of its elements.
+
 Lanes of one instruction take their turn in lane order; PTX leaves the order open.
 ``add.f32`` flushes subnormals in global memory and keeps them in shared memory, of this
 CTA or another, whatever the kind of address. Source: PTX, atom; red.
@@ -7,7 +9,7 @@ CTA or another, whatever the kind of address. Source: PTX, atom; red.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,11 +17,11 @@ import numpy as np
 from fp4ref.numerics.arithmetic import add_f32
 from fp4ref.ptx.instructions.floating import flush
 from fp4ref.ptx.run.observed import observe, strength
-from fp4ref.ptx.run.operands import address_reader, reader, writer
+from fp4ref.ptx.run.operands import address_reader, items_of, reader, writer
 from fp4ref.ptx.run.registry import Action, Form, Unknown, instruction
 from fp4ref.ptx.run.spaces import check_alignment, read_memory, resolve, write_memory
 from fp4ref.ptx.run.state import LANES, LaunchContext, WarpState, dtype_of
-from fp4ref.ptx.text.syntax import Instruction, PtxError
+from fp4ref.ptx.text.syntax import Instruction, Operand, PtxError
 
 _WHERE = "(.(cta|cluster|gpu|sys))?(.(?P<space>global|shared(::cta|::cluster)?))?"
 _REDUCE = "add|min|max|inc|dec|and|or|xor"
@@ -93,12 +95,64 @@ def _operations(what: str, kind: str) -> dict[str, Operation]:
 )
 def atomic(context: LaunchContext, each: Instruction, form: Form) -> Action:
     """Build ``atom`` and ``red``."""
-    what, kind = form["what"], form["kind"]
-    operations = _operations(what, kind)
     returns = form["name"] == "atom"
     operands = each.operands if returns else (None, *each.operands)
-    if len(operands) != (4 if what == "cas" else 3):
+    if len(operands) != (4 if form["what"] == "cas" else 3):
         raise PtxError(f"PTX line {each.line}: {each.opcode} with {len(operands)}")
+    return _element(context, each, form, operands, 0)
+
+
+@instruction(
+    "atom",
+    form="(.(relaxed|acquire|release|acq_rel))?(.(cta|cluster|gpu|sys))?"
+    "(.(?P<space>global))?.(?P<what>add).(?P<vector>v2|v4).(?P<kind>f32)",
+    operands=3,
+    strict=True,
+    effect=False,
+)
+@instruction(
+    "red",
+    form="(.(relaxed|release))?(.(cta|cluster|gpu|sys))?"
+    "(.(?P<space>global))?.(?P<what>add).(?P<vector>v2|v4).(?P<kind>f32)",
+    operands=2,
+    writes=0,
+    strict=True,
+)
+def vector(context: LaunchContext, each: Instruction, form: Form) -> Action:
+    """Build ``atom`` and ``red`` of vectors of float32 in global memory."""
+    count = int(form["vector"][1:])
+    returns = form["name"] == "atom"
+    at, sources = each.operands[-2:]
+    values = items_of(sources)
+    targets = items_of(each.operands[0]) if returns else (None,) * count
+    if len(values) != count or len(targets) != count:
+        raise PtxError(f"PTX line {each.line}: {each.opcode} takes {count} elements")
+    address = address_reader(context, at, each)
+    nbytes = dtype_of(form["kind"]).itemsize * count
+    acts = [
+        _element(context, each, form, (target, at, value), i)
+        for i, (target, value) in enumerate(zip(targets, values, strict=True))
+    ]
+
+    def act(state: WarpState) -> None:
+        addresses = address(state)[state.lanes]
+        check_alignment(state, addresses, nbytes, each.opcode)
+        for element in acts:
+            element(state)
+
+    return act
+
+
+def _element(
+    context: LaunchContext,
+    each: Instruction,
+    form: Form,
+    operands: Sequence[Operand | None],
+    number: int,
+) -> Action:
+    """Build the operation of one element; operands: destination, address, sources."""
+    what, kind = form["what"], form["kind"]
+    operations = _operations(what, kind)
     put = writer(context, operands[0], kind, each)
     at = address_reader(context, operands[1], each)
     b = reader(context, operands[2], kind, each)
@@ -110,7 +164,7 @@ def atomic(context: LaunchContext, each: Instruction, form: Form) -> Action:
 
     def act(state: WarpState) -> None:
         lanes = np.flatnonzero(state.lanes)
-        addresses = at(state)
+        addresses = at(state) + np.uint64(number * dtype.itemsize)
         check_alignment(state, addresses[lanes], dtype.itemsize, each.opcode)
         results = np.zeros(LANES, dtype)
         # The operands first: the destination may be one of them.

@@ -207,7 +207,10 @@ def _pair(name: str) -> tuple[int, str]:
     return bits, f"b{2 * bits}"
 
 
-_WIDEN = ("f16x2.e2m1x2", "f16x2.e4m3x2", "f16x2.e5m2x2", "bf16x2.ue8m0x2")
+_WIDEN = (
+    *(f"f16x2.{small}x2" for small in ("e2m1", "e4m3", "e5m2")),
+    *(f"bf16x2.{small}x2" for small in ("e2m1", "e4m3", "e5m2", "ue8m0")),
+)
 
 
 @instruction("cvt.rn", form=f".(?P<types>{'|'.join(_WIDEN)})", operands=2)

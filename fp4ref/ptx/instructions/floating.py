@@ -11,6 +11,7 @@ Source: PTX, Floating-point instructions.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import reduce
 
 import numpy as np
 
@@ -19,7 +20,7 @@ from fp4ref.numerics.arithmetic import add_round_to_odd
 from fp4ref.numerics.reciprocal import rcp_approx_ftz
 from fp4ref.ptx.instructions.approximate import ex2_approx_ftz, tanh_approx
 from fp4ref.ptx.instructions.elementwise import elementwise
-from fp4ref.ptx.run.registry import Action, Form, Unknown, instruction
+from fp4ref.ptx.run.registry import Action, Form, instruction
 from fp4ref.ptx.run.state import Lanes, LaunchContext
 from fp4ref.ptx.text.syntax import Instruction
 
@@ -53,7 +54,7 @@ _SMALLEST_NORMAL = np.uint32(0x00800000)
 _ROUNDS_TO_NORMAL = 2.0**-126 - 2.0**-151
 
 
-def _flushing(
+def flushing(
     function: Operation, form: Form, exact: Operation | None = None
 ) -> Operation:
     """Make NaN results canonical and, with ``.ftz``, flush sources and result.
@@ -126,37 +127,56 @@ _IN_FLOAT64: dict[str, Operation] = {
 }
 
 
+def nearest(form: Form) -> Operation:
+    """Return the operation that an opcode names, of arrays of any shape."""
+    name = form["name"]
+    return flushing(_ARITHMETIC[name], form, _IN_FLOAT64.get(name))
+
+
 @instruction("add", "sub", "mul", form="(.rn)?(?P<ftz>.ftz)?.f32", operands=3)
 @instruction("div.rn", form="(?P<ftz>.ftz)?.f32", operands=3)
 @instruction("fma.rn", form="(?P<ftz>.ftz)?.f32", operands=4)
 @instruction("sqrt.rn", "rcp.rn", form="(?P<ftz>.ftz)?.f32", operands=2)
 def arithmetic(context: LaunchContext, each: Instruction, form: Form) -> Action:
     """Build operations rounded to nearest even."""
-    name = form["name"]
-    function = _flushing(_ARITHMETIC[name], form, _IN_FLOAT64.get(name))
-    return elementwise(context, each, function, "f32")
+    return elementwise(context, each, nearest(form), "f32")
 
 
-@instruction("min", "max", form="(?P<ftz>.ftz)?(?P<nan>.NaN)?.f32", operands=(3, 4))
-def min_max(context: LaunchContext, each: Instruction, form: Form) -> Action:
-    """Build min / max: with ``.NaN`` a NaN wins, without it loses; -0 < +0."""
-    if len(each.operands) == 4:
-        raise Unknown("ptx-float-bits")
-    larger = form["name"] == "max"
-    # NumPy's maximum keeps a NaN, its fmax drops it; neither orders -0 and +0.
-    keeping, dropping = (np.maximum, np.fmax) if larger else (np.minimum, np.fmin)
-    choose = keeping if form["nan"] else dropping
+def smallest_or_largest(name: str, *, keeps_nan: bool) -> Operation:
+    """Return min or max of two: a NaN wins or loses; -0 < +0."""
+    larger = name == "max"
+    # NumPy's maximum keeps a NaN and does not order -0 and +0; its fmax keeps a
+    # signalling NaN too where it leaves the choice to the C library.
+    choose = np.maximum if larger else np.minimum
     of_signs = np.bitwise_and if larger else np.bitwise_or
 
     def pick(a: Lanes, b: Lanes) -> Lanes:
         result: Lanes = choose(a, b)
+        if not keeps_nan and (result != result).any():
+            result = np.where(a != a, b, np.where(b != b, a, result))
         zeros = (a == 0) & (b == 0)
         if zeros.any():
             signed = of_signs(a.view(np.uint32), b.view(np.uint32)).view(np.float32)
             return np.where(zeros, signed, result)
         return result
 
-    return elementwise(context, each, _flushing(pick, form), "f32")
+    return pick
+
+
+@instruction("min", "max", form="(?P<ftz>.ftz)?(?P<nan>.NaN)?.f32", operands=(3, 4))
+@instruction(
+    "min", "max", form="(?P<ftz>.ftz)?(?P<nan>.NaN)?(?P<abs>.abs).f32", operands=4
+)
+def min_max(context: LaunchContext, each: Instruction, form: Form) -> Action:
+    """Build min / max of two or three: with ``.NaN`` a NaN wins, without it loses."""
+    pick = smallest_or_largest(form["name"], keeps_nan=bool(form["nan"]))
+
+    def act(*sources: Lanes) -> Lanes:
+        if form.get("abs"):
+            sources = tuple(map(np.abs, sources))
+        return reduce(pick, sources)
+
+    return elementwise(context, each, flushing(act, form), "f32")
 
 
 @instruction("neg", "abs", form="(?P<ftz>.ftz)?.f32", operands=2)
@@ -172,7 +192,7 @@ def sign(context: LaunchContext, each: Instruction, form: Form) -> Action:
         changed: Lanes = operation(a.view(np.uint32), mask)
         return changed.view(np.float32)
 
-    return elementwise(context, each, _flushing(act, form), "f32")
+    return elementwise(context, each, flushing(act, form), "f32")
 
 
 @instruction("copysign.f32", operands=3)

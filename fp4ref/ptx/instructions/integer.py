@@ -37,6 +37,24 @@ def binary(context: LaunchContext, each: Instruction, form: Form) -> Action:
     return elementwise(context, each, _BINARY[form["name"]], form["kind"])
 
 
+@instruction("add", "min", "max", form=".(?P<kind>[su]16)x2", operands=3)
+@instruction("min", "max", form="(?P<relu>.relu).(?P<kind>s16)x2", operands=3)
+@instruction("min", "max", form="(?P<relu>.relu).(?P<kind>s32)", operands=3)
+def in_halves(context: LaunchContext, each: Instruction, form: Form) -> Action:
+    """Build sums, min and max of two 16-bit halves; ``.relu`` gives 0 for negatives."""
+    function, dtype = _BINARY[form["name"]], dtype_of(form["kind"])
+
+    def act(a: Lanes, b: Lanes) -> Lanes:
+        found = function(
+            np.ascontiguousarray(a).view(dtype), np.ascontiguousarray(b).view(dtype)
+        )
+        if form.get("relu"):
+            found = np.maximum(found, dtype.type(0))
+        return found.view(np.uint32)
+
+    return elementwise(context, each, act, "b32")
+
+
 @instruction("neg", "abs", form=".(?P<kind>s(16|32|64))", operands=2)
 @instruction("not", form=".(?P<kind>pred|b(16|32|64))", operands=2)
 def unary(context: LaunchContext, each: Instruction, form: Form) -> Action:

@@ -6,11 +6,13 @@ Source: PTX, shfl.sync, vote.sync, match.sync, redux.sync, elect.sync, activemas
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import reduce as fold
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fp4ref.hardware.sm import elect_sync
+from fp4ref.ptx.instructions.floating import canonical, smallest_or_largest
 from fp4ref.ptx.run.operands import reader, writer
 from fp4ref.ptx.run.registry import Action, Form, instruction
 from fp4ref.ptx.run.state import (
@@ -218,6 +220,34 @@ def reduce(context: LaunchContext, each: Instruction, form: Form) -> Action:
             mine = mask_to_lanes(mask & state.mask)
             results[mine] = operation(values[mine], dtype=dtype)
         put(state, results)
+
+    return act
+
+
+@instruction(
+    "redux.sync",
+    form=".(?P<what>min|max)(?P<abs>.abs)?(?P<nan>.NaN)?.(?P<kind>f32)",
+    operands=3,
+    strict=True,
+    effect=False,
+)
+def reduce_floats(context: LaunchContext, each: Instruction, form: Form) -> Action:
+    """Build ``redux.sync`` of float32: a NaN loses, or wins with ``.NaN``."""
+    put = writer(context, each.operands[0], "f32", each)
+    value = reader(context, each.operands[1], "f32", each)
+    members = reader(context, each.operands[2], "u32", each)
+    pick = smallest_or_largest(form["what"], keeps_nan=bool(form["nan"]))
+
+    def act(state: WarpState) -> None:
+        masks, values = members(state), value(state)
+        state.members(masks, each.opcode)
+        if form["abs"]:
+            values = np.abs(values)
+        results = np.zeros(LANES, np.float32)
+        for mask in {int(m) for m in masks[state.lanes]}:
+            mine = mask_to_lanes(mask & state.mask)
+            results[mine] = fold(pick, np.split(values[mine], mine.sum()))
+        put(state, canonical(results))
 
     return act
 

@@ -20,10 +20,6 @@ _FORM = (
     ".sync.aligned.m8n8.x(?P<count>1|2|4)(?P<trans>.trans)?"
     "(.(?P<space>shared(::cta)?))?.b16"
 )
-_SIZE_LAST = (
-    ".sync.aligned.x(?P<count>1|2|4)(?P<trans>.trans)?.m8n8.(?P<space>shared).b16"
-)
-"""The order in which CuTe has the modifiers."""
 
 
 def _count(each: Instruction, form: Form, operand: int) -> int:
@@ -44,7 +40,6 @@ def _rows(
     return found[0][1]
 
 
-@instruction("ldmatrix", form=_SIZE_LAST, operands=2)
 @instruction("ldmatrix", form=_FORM, operands=2)
 def load_matrix(context: LaunchContext, each: Instruction, form: Form) -> Action:
     """Build ``ldmatrix.m8n8.xN{.trans}.shared.b16``."""
@@ -69,7 +64,6 @@ def load_matrix(context: LaunchContext, each: Instruction, form: Form) -> Action
     return act
 
 
-@instruction("stmatrix", form=_SIZE_LAST, operands=2, writes=0, strict=True)
 @instruction("stmatrix", form=_FORM, operands=2, writes=0, strict=True)
 def store_matrix(context: LaunchContext, each: Instruction, form: Form) -> Action:
     """Build ``stmatrix.m8n8.xN{.trans}.shared.b16``, the inverse of ldmatrix."""
