@@ -9,7 +9,7 @@ the machine's schedule does the rest.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -222,7 +222,7 @@ def _flow(
     unset: frozenset[int] | None,
 ) -> bool:
     """Branch or exit; True if the warp goes round a loop that should wait."""
-    if step.flow != "bra":
+    if step.flow not in ("bra", "brx.idx"):
         require_no_effect(state, step, path)
         path.mask &= ~state.mask
         state.live &= ~state.mask
@@ -232,7 +232,10 @@ def _flow(
     going_back, active = state.mask and step.target <= path.pc, path.mask
     if going_back and state.context.on_turn:
         state.context.on_turn()
-    _branch(state, step, path, paths, unset)
+    if step.flow == "bra":
+        _branch(state, step, path, paths, unset)
+    else:
+        _branch_by_index(state, step, path, paths, unset)
     return bool(going_back) and loops.turn(active)
 
 
@@ -290,19 +293,61 @@ def _branch(
         path.pc = step.target
     elif taken == 0:
         path.pc += 1
-    elif step.uniform:
+    else:
+        ways = {path.pc + 1: here & ~taken, step.target: taken}
+        _split(state, step, path, paths, ways, unset)
+
+
+def _branch_by_index(
+    state: WarpState,
+    step: Step,
+    path: Path,
+    paths: list[Path],
+    unset: frozenset[int] | None,
+) -> None:
+    """Go where the index of each lane says, or on where the guard is false."""
+    here = path.mask
+    ways: dict[int, int] = {}
+    if state.mask:
+        if state.pending:
+            settle(state, step)
+        state.check_defined(step.must_be_defined, state.mask)
+        step.act(state)
+        for lane in np.flatnonzero(state.lanes).tolist():
+            target = step.choices[int(state.branch[lane])]
+            ways[target] = ways.get(target, 0) | 1 << lane
+    if left := here & ~state.mask:
+        ways[path.pc + 1] = ways.get(path.pc + 1, 0) | left
+    if len(ways) == 1:
+        (path.pc,) = ways
+    else:
+        _split(state, step, path, paths, ways, unset)
+
+
+def _split(
+    state: WarpState,
+    step: Step,
+    path: Path,
+    paths: list[Path],
+    ways: Mapping[int, int],
+    unset: frozenset[int] | None,
+) -> None:
+    """Let lanes go different ways, by position, until they meet."""
+    if step.uniform:
+        here = path.mask.bit_count()
         raise PartialWarp(
-            f"bra.uni taken by {taken.bit_count()} of {here.bit_count()} lanes",
+            f"{step.flow}.uni taken by {state.mask.bit_count()} of {here} lanes"
+            if state.mask != path.mask
+            else f"{step.flow}.uni with {len(ways)} targets",
             who=state.warp.who,
             where=state.at,
-            rule="the lanes of bra.uni all go the same way [PTX: bra]",
+            rule=f"the lanes of {step.flow}.uni all go the same way [PTX: "
+            f"{step.flow.partition('.')[0]}]",
             remedy="branch without .uni",
         )
-    else:
-        fall_through = path.pc + 1
-        path.mask, path.pc = 0, step.meet
-        for at, mask in ((fall_through, here & ~taken), (step.target, taken)):
-            paths.append(Path(at, mask, step.meet, path, unset=unset))
+    path.mask, path.pc = 0, step.meet
+    for position, lanes in ways.items():
+        paths.append(Path(position, lanes, step.meet, path, unset=unset))
 
 
 def _define(state: WarpState, step: Step) -> None:

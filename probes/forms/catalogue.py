@@ -45,7 +45,8 @@ OWN_PROBE = {
     "barriers.cluster_wait": "cluster",
     "barriers.fence_proxy_async": "tma",
     "barriers.fence_mbarrier_init": "cluster",
-    "cp_async.arrive_noinc": "forms",
+    "cp_async.arrive": "forms",
+    "mma_sync.mma": "hmma",
     "moves.map_address": "cluster",
     "tensormaps.cp_fenceproxy": "tensormap",
     "tensormaps.fence_acquire": "tensormap",
@@ -57,6 +58,48 @@ OWN_PROBE = {
     "tma.wait_group": "bulk_groups",
 }
 """Makers whose instructions another probe asks about, or the kernels around a form."""
+
+OWN_TEST = {
+    "atomics.vector": "ptx/test_atomic_vectors.py",
+    "control.indexed_branch": "ptx/test_branch_by_index.py",
+    "cp_async.commit_group": "ptx/test_copy_groups.py",
+    "cp_async.wait_all": "ptx/test_copy_groups.py",
+    "cp_async.wait_group": "ptx/test_copy_groups.py",
+    "conversion_packed.halves_to_scales": "ptx/test_rounded_and_small.py",
+    "conversion_packed.halves_to_small": "ptx/test_rounded_and_small.py",
+    "conversion_packed.small_to_halves": "ptx/test_rounded_and_small.py",
+    "conversion_packed.to_half": "ptx/test_rounded_and_small.py",
+    "conversion_packed.to_halves": "ptx/test_rounded_and_small.py",
+    "conversion_packed.to_small": "ptx/test_rounded_and_small.py",
+    "conversion_packed.to_tf32": "ptx/test_rounded_and_small.py",
+    "conversion_rounded.from_integer": "ptx/test_card_arithmetic.py",
+    "conversion_rounded.narrower": "ptx/test_card_arithmetic.py",
+    "conversion_rounded.to_integer": "ptx/test_card_arithmetic.py",
+    "conversion_rounded.to_integer_in_range": "ptx/test_card_arithmetic.py",
+    "conversion_rounded.to_integral": "ptx/test_card_arithmetic.py",
+    "conversion_rounded.wider": "ptx/test_card_arithmetic.py",
+    "doubles.arithmetic": "ptx/test_card_arithmetic.py",
+    "doubles.copy_sign": "ptx/test_card_arithmetic.py",
+    "doubles.min_max": "ptx/test_card_arithmetic.py",
+    "doubles.sign": "ptx/test_card_arithmetic.py",
+    "float_pairs.arithmetic": "ptx/test_float_pairs.py",
+    "floating.bounded": "ptx/test_rounded_and_small.py",
+    "halves.approximate": "ptx/test_card_arithmetic.py",
+    "halves.arithmetic": "ptx/test_card_arithmetic.py",
+    "halves.min_max": "ptx/test_card_arithmetic.py",
+    "halves.set_predicate": "ptx/test_rounded_and_small.py",
+    "halves.sign": "ptx/test_card_arithmetic.py",
+    "integer.in_halves": "ptx/test_float_pairs.py",
+    "lanes.reduce_floats": "ptx/test_float_pairs.py",
+    "rounded.arithmetic": "ptx/test_card_arithmetic.py",
+    "rounded.mixed": "ptx/test_rounded_and_small.py",
+    "quotients.quotient": "ptx/test_approximations.py",
+    "quotients.without_ftz": "ptx/test_approximations.py",
+    "roots.root": "ptx/test_approximations.py",
+}
+"""Makers whose instructions a test asks about: against what a card gave,
+against the same operation on one element, or by what a wait guarantees.
+"""
 
 NO_ANSWER = {
     "control.nanosleep": "waits, and returns nothing",

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from on_lanes import bits32, lanes, run
 
-from fp4ref.errors import NotModelled
 from fp4ref.ptx import PartialWarp, PtxError, UndefinedRegister
 
 LANE = np.arange(32)
@@ -129,16 +128,6 @@ def test_elect_takes_the_lowest_lane() -> None:
         "elect.sync _|%p2, 0xfffffe00; selp.b32 %d, 1, 0, %p2; E:"
     )
     np.testing.assert_array_equal(lanes(part, "u4"), LANE == 9)
-
-
-@pytest.mark.parametrize(
-    "text",
-    ["redux.sync.min.f32 %r1, %r2, -1", "redux.sync.max.abs.f32 %r1, %r2, -1"],
-)
-def test_other_forms_are_refused_by_name(text: str) -> None:
-    opcode = text.split()[0].replace(".", "[.]")
-    with pytest.raises(NotModelled, match=rf"{opcode} \(line \d+\): ptx-warp"):
-        run(f"{text};")
 
 
 @pytest.mark.parametrize(

@@ -318,7 +318,6 @@ REFUSED = [
     "atom.global.add.s64 %rd1, [%rd1], %rd2",
     "atom.shared.add.noftz.f16 %h1, [%r1], %h1",
     "red.async.x [%r1], %r2",
-    "red.global.add.v2.f32 [%rd1], {%r1, %r2}",
     "ld.global.f16x2 %r1, [%rd1]",
     "ld.global.strange.u32 %r1, [%rd1]",
     "ld.global.mmio.u32 %r1, [%rd1]",

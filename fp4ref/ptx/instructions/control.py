@@ -18,12 +18,38 @@ class KernelTrap(HardwareFault):
     """The kernel stopped itself: a failed assertion, ``trap`` or ``brkpt``."""
 
 
+class BranchOutOfTable(HardwareFault):
+    """``brx.idx`` with an index that its list of targets does not have."""
+
+
 @instruction("bra", form="(.uni)?", operands=1, writes=0)
 @instruction("ret", form="(.uni)?", operands=0)
 @instruction("exit", operands=0)
 def flow(context: LaunchContext, each: Instruction, form: Form) -> Action:
     """Build control flow; the executor handles it."""
     return lambda state: None
+
+
+@instruction("brx.idx", form="(.uni)?", operands=2, writes=0, strict=True)
+def indexed_branch(context: LaunchContext, each: Instruction, form: Form) -> Action:
+    """Build ``brx.idx``: writes the index of each lane; the executor branches."""
+    index = reader(context, each.operands[0], "u32", each)
+    count = len(context.program.targets(each))
+
+    def act(state: WarpState) -> None:
+        state.branch = index(state)
+        beyond = state.branch[state.lanes] >= count
+        if beyond.any():
+            raise BranchOutOfTable(
+                f"{each.opcode} with index {int(state.branch[state.lanes].max())} of "
+                f"{count} targets",
+                who=state.warp.who,
+                where=state.at,
+                rule="an index past the list is undefined [PTX: brx.idx]",
+                remedy="limit the index before the branch",
+            )
+
+    return act
 
 
 @instruction("brkpt", "trap", operands=0, effect=True)

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from fp4ref.errors import NotModelled, RefusedForm
 from fp4ref.gaps import covering
 from fp4ref.hardware.sm import Blocked
+from fp4ref.ptx.run.modifiers import in_order
 from fp4ref.ptx.run.state import LaunchContext, WarpState
 from fp4ref.ptx.text.program import base_name
 from fp4ref.ptx.text.syntax import (
@@ -113,9 +114,14 @@ def instruction(
 
 
 def find(opcode: str) -> tuple[Entry, Form] | None:
-    """Return the entry that takes `opcode`, and its modifiers."""
-    for entry in ENTRIES.get(base_name(opcode), ()):
+    """Return the entry that takes `opcode`, and its modifiers, in any legal order."""
+    listed = ENTRIES.get(base_name(opcode), ())
+    for entry in listed:
         if match := entry.opcode.fullmatch(opcode):
+            return entry, match.groupdict("")
+    for entry in listed:
+        text = in_order(entry.opcode.pattern, opcode)
+        if text is not None and (match := entry.opcode.fullmatch(text)):
             return entry, match.groupdict("")
     return None
 
@@ -136,6 +142,8 @@ class Step:
         Registers that are addresses, stored values or operands of hardware.
     target, meet
         Where a branch goes, and where its lanes meet again; -1 for other instructions.
+    choices
+        Where ``brx.idx`` may go.
     """
 
     act: Action
@@ -151,6 +159,7 @@ class Step:
     guard_negated: bool = False
     target: int = -1
     meet: int = -1
+    choices: tuple[int, ...] = ()
     uniform: bool = False
 
 
@@ -208,7 +217,7 @@ def _step(context: LaunchContext, each: Instruction) -> Step:
         if context.kinds[step.guard] != "pred":
             raise PtxError(f"PTX line {each.line}: the guard is not a predicate")
     name = form["name"]
-    if name in ("bra", "ret", "exit"):
+    if name in ("bra", "brx.idx", "ret", "exit"):
         step.flow = name
         step.uniform = each.opcode.endswith(".uni")
     return step
@@ -221,8 +230,7 @@ def _unknown(each: Instruction) -> Unknown | PtxError:
     base = base_name(each.opcode)
     what = f"form of {base}" if base in ENTRIES else "instruction"
     return PtxError(
-        f"PTX line {each.line}: {each.opcode} is no {what} that PTX 9.0 has "
-        "for sm_100; modifiers come in PTX's order"
+        f"PTX line {each.line}: {each.opcode} is no {what} that PTX 9.0 has for sm_100"
     )
 
 
@@ -245,8 +253,9 @@ def translate(context: LaunchContext) -> list[Step]:
         except Unknown as use:
             unknown.setdefault((_called(each), use.gap), []).append(each.line)
             continue
-        if step.flow == "bra":
-            step.target = program.target(each)
+        if step.flow in ("bra", "brx.idx"):
+            step.choices = program.targets(each)
+            step.target = min(step.choices)
             step.meet = program.reconvergence.get(position, -1)
         steps.append(step)
     if unknown:

@@ -128,6 +128,8 @@ class WarpState:
         Bytes of each parameter of a call, by name: (32, n).
     polled
         Last mbarrier test that was answered with false: (position, address, parity).
+    branch
+        Index of each lane into the targets of a ``brx.idx``.
     insist
         Whether tests are answered truthfully, because the warp has waited.
     """
@@ -156,6 +158,7 @@ class WarpState:
         self.arguments: dict[str, NDArray[np.uint8]] = {}
         self.cluster_round = -1
         self.polled: tuple[int, int, int] | None = None
+        self.branch: Lanes = np.zeros(LANES, np.uint32)
         self.insist = False
 
     def view(self, index: int, dtype: np.dtype[Any]) -> Lanes:

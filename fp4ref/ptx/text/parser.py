@@ -25,7 +25,7 @@ _MAX_REGISTERS = 1 << 18
 _MAX_DEPTH = 64
 """Beyond any real file; they stop a garbled number from eating all memory."""
 
-_SKIPPED = (".pragma", ".branchtargets", ".callprototype", ".calltargets")
+_SKIPPED = (".pragma", ".callprototype", ".calltargets")
 _DIRECTIVES = {
     *("maxntid", "reqntid", "minnctapersm", "maxnctapersm", "maxnreg", "noreturn"),
     *("explicitcluster", "reqnctapercluster", "maxclusterrank", "blocksareclusters"),
@@ -222,6 +222,8 @@ class _Parser(StatementParser):
                 self._loc()
             elif text in _SKIPPED:
                 self.skip_to(";")
+            elif text == ".branchtargets":
+                self._branch_targets(entry)
             elif self.peek() == ":" and token.kind == "name":
                 self.next()
                 label = Label(self.resolve(text), token.line)
@@ -232,6 +234,16 @@ class _Parser(StatementParser):
             else:
                 self.at -= 1
                 entry.body.append(self.instruction())
+
+    def _branch_targets(self, entry: Entry) -> None:
+        """``label: .branchtargets a, b;``."""
+        label = entry.body[-1] if entry.body else None
+        if not isinstance(label, Label):
+            raise self.error(".branchtargets without a label")
+        names = [self.resolve(self.name())]
+        while self.more(";"):
+            names.append(self.resolve(self.name()))
+        entry.branch_targets[label.name] = tuple(names)
 
     def _declare(self, entry: Entry, space: str) -> None:
         for variable in self._variables(space):

@@ -7,13 +7,14 @@ where its lanes meet again: the immediate post-dominator of its block.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from fp4ref.errors import InputError
 from fp4ref.ptx.text.syntax import Entry, Instruction, Label, Module, PtxError, Symbol
 
 _RETURNS = ("ret", "exit")
+BRANCHES = ("bra", "brx")
 EXITS = (*_RETURNS, "trap", "brkpt")
 
 
@@ -75,12 +76,26 @@ class Program:
             offset += parameter.nbytes
         program = cls(module, entry, tuple(instructions), labels, offsets, offset)
         for instruction in instructions:
-            if base_name(instruction.opcode) == "bra":
-                program.target(instruction)
+            if base_name(instruction.opcode) in BRANCHES:
+                program.targets(instruction)
         return program
 
+    def targets(self, branch: Instruction) -> tuple[int, ...]:
+        """Positions that a branch may go to: one, or those of a table in order."""
+        if base_name(branch.opcode) == "bra":
+            return (self.target(branch),)
+        name = branch.operands[-1] if branch.operands else None
+        table = name.name if isinstance(name, Symbol) else ""
+        if table not in self.entry.branch_targets:
+            raise PtxError(
+                f"PTX line {branch.line}: {branch.opcode} without a .branchtargets of "
+                f"the name {table or name}"
+            )
+        labels = (Symbol(each) for each in self.entry.branch_targets[table])
+        return tuple(self.target(replace(branch, operands=(x,))) for x in labels)
+
     def target(self, branch: Instruction) -> int:
-        """Position that a branch goes to."""
+        """Position that a branch to one label goes to."""
         label = branch.operands[0] if branch.operands else None
         if not isinstance(label, Symbol) or label.name not in self.labels:
             what = label.name if isinstance(label, Symbol) else label
@@ -97,7 +112,7 @@ class Program:
 
     @cached_property
     def reconvergence(self) -> dict[int, int]:
-        """Position where the lanes of each guarded branch meet again.
+        """Position where the lanes of each branch that may split them meet again.
 
         Lanes that exit need not be met: an early exit does not count as a way to the
         end, except for code that has no other. A trap counts only where no exit does.
@@ -106,7 +121,7 @@ class Program:
         end = len(self.instructions)
         starts = {0, end, *self.labels.values()}
         for i, instruction in enumerate(self.instructions):
-            if base_name(instruction.opcode) in ("bra", *EXITS):
+            if base_name(instruction.opcode) in (*BRANCHES, *EXITS):
                 starts.add(i + 1)
         blocks = sorted(starts)
         ways = ((), _RETURNS, EXITS)
@@ -114,10 +129,14 @@ class Program:
         found: dict[int, int] = {}
         for b, start in enumerate(blocks[:-1]):
             branch = blocks[b + 1] - 1
-            if branch >= start and self.instructions[branch].guard is not None:
+            if branch >= start and self._splits(self.instructions[branch]):
                 meet = next((m[b] for m in meets if m[b] is not None), None)
                 found[branch] = end if meet is None else blocks[meet]
         return found
+
+    def _splits(self, each: Instruction) -> bool:
+        """Whether the lanes may go different ways."""
+        return each.guard is not None or base_name(each.opcode) == "brx"
 
     def _edges(self, blocks: Sequence[int], ways: Sequence[str]) -> list[list[int]]:
         """Return the blocks that may follow each block; the last one is the end.
@@ -132,8 +151,12 @@ class Program:
             each = self.instructions[stop - 1] if stop > start else None
             base = base_name(each.opcode) if each else ""
             following = [b + 1]
-            if each is None or base not in ("bra", *EXITS):
+            if each is None or base not in (*BRANCHES, *EXITS):
                 edges.append(following)
+                continue
+            if base == "brx":
+                to_all = [number[target] for target in self.targets(each)]
+                edges.append(to_all + (following if each.guard is not None else []))
                 continue
             guarded = each.guard is not None
             if base == "bra":

@@ -33,6 +33,14 @@ _UNDIVIDED = re.compile(
 """Opcodes that ptxas reads as one word, so without spaces. Source: ptxas 13.0."""
 
 
+def undivided(opcode: str) -> str:
+    """Return the words at the start of an opcode that ptxas reads as one."""
+    found = _UNDIVIDED.match(opcode)
+    if found and opcode[found.end() : found.end() + 1] in ("", "."):
+        return found[0]
+    return opcode.partition(".")[0]
+
+
 class StatementParser(Cursor):
     """Reads instructions; `parser` reads what stands around them.
 

@@ -137,6 +137,8 @@ class Entry:
         Unique name to type without the dot, for example ``"b32"``.
     directives
         Name to values, for example ``"reqntid"`` to ``(128, 1, 1)``.
+    branch_targets
+        Labels that ``brx.idx`` may go to, by the label of their ``.branchtargets``.
     """
 
     name: str
@@ -145,6 +147,7 @@ class Entry:
     variables: list[Variable] = field(default_factory=list)
     body: list[Instruction | Label] = field(default_factory=list)
     directives: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    branch_targets: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
