@@ -72,6 +72,8 @@ def open_regular(path: str | Path) -> Iterator[IO[bytes]]:
         raise UnreadableFile(
             f"{path}: you may not read it; ask its owner, or run chmod +r"
         ) from None
+    except NotADirectoryError:
+        raise UnreadableFile(f"{path}: a file is named as if a folder") from None
     except OSError as error:
         raise UnreadableFile(f"{path}: {error.strerror}") from None
     except ValueError:  # a NUL in the name
@@ -160,6 +162,19 @@ def _check_magic(opened: IO[bytes]) -> None:
         raise _Wrong("it is no zip archive")
 
 
+def _check_npy_magic(opened: IO[bytes]) -> None:
+    start = opened.read(len(npy.MAGIC_PREFIX))
+    opened.seek(0)
+    if not start:
+        raise _Wrong("it is empty")
+    if start.startswith(b"PK"):
+        raise _Wrong("it is a zip, as numpy.savez writes; numpy.save writes one array")
+    if start.startswith(_PICKLED):
+        raise _Wrong("it is a pickle, which could run any code")
+    if start != npy.MAGIC_PREFIX:
+        raise _Wrong("it does not begin as numpy.save's files do")
+
+
 def _name(member: zipfile.ZipInfo) -> str:
     return member.filename.removesuffix(".npy")
 
@@ -213,6 +228,7 @@ def read_npy(path: str | Path) -> NDArray[Any]:
     with open_regular(path) as opened:
         try:
             size = os.fstat(opened.fileno()).st_size
+            _check_npy_magic(opened)
             declared = _declared(opened, "it", size)
             if declared.dtype.hasobject:
                 raise _Wrong("it holds Python objects, which are never unpickled")

@@ -244,6 +244,10 @@ def read_sharded(path: str | Path) -> dict[str, Stored]:
             path = index
         elif len(files) == 1:
             (path,) = files
+        elif not files:
+            raise UnreadableFile(
+                f"{path} is a folder without a .safetensors file; name another"
+            )
         else:
             raise UnreadableFile(
                 f"{path} holds {len(files)} .safetensors files and no "
@@ -252,9 +256,15 @@ def read_sharded(path: str | Path) -> dict[str, Stored]:
     if path.suffix != ".json":
         return read_stored(path)
     weight_map = _weight_map(path)
-    shards = {
-        name: read_stored(path.parent / name) for name in set(weight_map.values())
-    }
+    names = sorted(set(weight_map.values()))
+    if absent := [name for name in names if not (path.parent / name).exists()]:
+        lost = [tensor for tensor, shard in weight_map.items() if shard in absent]
+        raise UnreadableFile(
+            f"{path}: {len(absent)} of {len(names)} shards are not in its folder, "
+            f"{absent[0]} first, and with them {len(lost)} tensors such as "
+            f"{_short(lost[0])}. Fetch them, or name a shard that is there"
+        )
+    shards = {name: read_stored(path.parent / name) for name in names}
     for tensor, shard in weight_map.items():
         if tensor not in shards[shard]:
             raise UnreadableFile(

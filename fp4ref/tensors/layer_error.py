@@ -157,14 +157,14 @@ def outliers(matrix: NDArray[Any]) -> tuple[Channel, ...]:
     for slab in slabs(matrix.shape):
         part = np.abs(matrix[slab].astype(np.float32))
         largest = np.fmax(largest, np.fmax.reduce(part, axis=0))
-    median = float(np.median(largest))
+    median = float(np.median(largest.astype(np.float64)))  # 3e38 + 3e38 has no float32
     if median == 0:
         return ()
     order = np.argsort(-largest, kind="stable")[:MOST_OUTLIERS]
     return tuple(
         Channel(int(k), float(largest[k]) / median)
         for k in order
-        if largest[k] >= OUTLIER_RATIO * median
+        if float(largest[k]) >= OUTLIER_RATIO * median
     )
 
 

@@ -71,7 +71,7 @@ def test_a_sharded_checkpoint_is_one(tmp_path: Path) -> None:
         ("/etc/m.safetensors", "in the same folder"),
         ("m.bin", "in the same folder"),
         (7, "in the same folder"),
-        ("absent.safetensors", "no such file"),
+        ("absent.safetensors", "1 of 1 shards are not in its folder, absent.safet"),
         ("other.safetensors", "should be in other.safetensors, which lacks it"),
     ],
 )
@@ -83,6 +83,20 @@ def test_an_index_names_only_shards_beside_it(
     index.write_text(json.dumps({"weight_map": {"a.weight": shard}}))
     with pytest.raises(UnreadableFile, match=why):
         Checkpoint(index)
+
+
+def test_shards_that_were_not_fetched_are_counted(tmp_path: Path) -> None:
+    write(tmp_path / "m-1.safetensors", {"a.weight": weights()})
+    where = {"a.weight": "m-1.safetensors"}
+    where |= dict.fromkeys(("b.weight", "c.weight"), "m-2.safetensors")
+    index = tmp_path / "model.safetensors.index.json"
+    index.write_text(json.dumps({"weight_map": where | {"d": "m-3.safetensors"}}))
+    said = (
+        "2 of 3 shards are not in its folder, m-2.safetensors first, and with them 3 "
+        "tensors such as 'b.weight'"
+    )
+    with pytest.raises(UnreadableFile, match=said):
+        Checkpoint(tmp_path)
 
 
 # -- faults that users report --------------------------------------------------------

@@ -204,3 +204,10 @@ def test_a_layer_of_4096_by_4096_over_all_recipes() -> None:
     print(f"{seconds:.1f} s of CPU time for {len(found.errors)} recipes")
     assert seconds < 60
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss < 4 << 20
+
+
+def test_the_median_of_the_largest_numbers_is_one() -> None:
+    x = np.full((4, 64), 3e38, np.float32)
+    assert outliers(x) == ()
+    x[:, :40] = 1e37
+    assert [channel.k for channel in outliers(x)] == [40, 41, 42]

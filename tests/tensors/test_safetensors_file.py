@@ -70,6 +70,16 @@ WRONG: dict[str, tuple[bytes, str]] = {
 }
 
 
+def npy_of(header: str) -> bytes:
+    """Return an .npy with a header of any text and 64 bytes of data."""
+    text = header.encode().ljust(118) + b"\n"
+    return b"\x93NUMPY\1\0" + len(text).to_bytes(2, "little") + text + bytes(64)
+
+
+def f32(shape: str) -> str:
+    return f"{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}}}"
+
+
 @pytest.mark.parametrize("kind", WRONG)
 def test_it_is_refused_in_a_sentence(tmp_path: Path, kind: str) -> None:
     data, why = WRONG[kind]
@@ -149,6 +159,19 @@ def fuzz(tmp_path: Path, seed: int, runs: int) -> None:
     assert refused > runs // 2
 
 
+def test_damaged_npy_files(tmp_path: Path, rotating_seed: int) -> None:
+    rng, right = random.Random(rotating_seed), npy_of(f32("(4, 4)"))
+    path, refused, lines = tmp_path / "x.npy", 0, 0
+    for _ in range(500):
+        path.write_bytes(damaged(rng, right))
+        try:
+            read_npy(path)
+        except InputError as error:
+            lines += len(str(error).splitlines())
+            refused += 1
+    assert lines == refused > 100
+
+
 def test_a_thousand_damaged_files(tmp_path: Path, rotating_seed: int) -> None:
     fuzz(tmp_path, rotating_seed, 1000)
 
@@ -159,7 +182,7 @@ def test_a_hundred_thousand_damaged_files(tmp_path: Path, rotating_seed: int) ->
 
 
 def test_a_folder_needs_one_file_or_an_index(tmp_path: Path) -> None:
-    with pytest.raises(UnreadableFile, match=r"holds 0 .safetensors files and no"):
+    with pytest.raises(UnreadableFile, match=r"a folder without a .safetensors file"):
         read_sharded(tmp_path)
     write(tmp_path / "one.safetensors", TENSORS)
     assert list(read_sharded(tmp_path)) == list(TENSORS)
@@ -197,6 +220,40 @@ def test_an_npy_is_read_and_nothing_is_unpickled(tmp_path: Path) -> None:
     np.save(path, np.array([object()]), allow_pickle=True)
     with pytest.raises(UnreadableFile, match="never unpickled"):
         read_npy(path)
-    path.write_bytes(b"PK")
-    with pytest.raises(UnreadableFile, match="no array of NumPy's"):
+    np.save(path, np.array([(1, 2)], [("a", "f4"), ("b", "O")]), allow_pickle=True)
+    with pytest.raises(UnreadableFile, match="never unpickled"):
         read_npy(path)
+
+
+@pytest.mark.parametrize(
+    ("data", "why"),
+    [
+        (b"", "it is empty"),
+        (b"PK\3\4" + bytes(60), "it is a zip, as numpy.savez writes"),
+        (b"\x80\4" + bytes(60), "it is a pickle, which could run any code"),
+        (b"hello world", "it does not begin as numpy.save's files do"),
+        (b"\x93NUMPY", "no array of NumPy's"),
+        (b"\x93NUMPY\3\0" + bytes(60), "an unknown format (3, 0)"),
+        (b"\x93NUMPY\1\0\xff\xff{", "no array of NumPy's"),
+        (npy_of(f32("(-4, 4)")), "claims"),
+        (npy_of(f32("(1 << 60,)")), "no"),
+        (npy_of(f32("(9**40,)")), "no"),
+        (npy_of(f32("4000000000000,")), "no"),
+        (npy_of(f32("(10000000000000,)")), "claims"),
+        (npy_of("{'descr': '|O', 'fortran_order': False, 'shape': (1,)}"), "never"),
+        (npy_of("__import__('os').system('true')"), "no array of NumPy's"),
+        (npy_of("[" * 5000), "no array of NumPy's"),
+    ],
+)  # fmt: skip
+def test_what_is_no_npy_is_refused_in_a_sentence(
+    tmp_path: Path, data: bytes, why: str
+) -> None:
+    path = tmp_path / "x.npy"
+    path.write_bytes(data)
+    with pytest.raises(UnreadableFile) as caught:
+        read_npy(path)
+    said = str(caught.value)
+    assert said.startswith(f"{path} is no .npy file: ")
+    assert why in said
+    assert "\n" not in said
+    assert len(said) < 400
