@@ -114,7 +114,7 @@ class Finding:
         if self.evidence:
             row = f"{self.evidence.id}: {self.evidence.evidence.value}"
             lines += field_lines("evidence", row)
-        return "\n".join([*lines, *field_lines("seen in", "; ".join(self.runs))])
+        return "\n".join([*lines, *field_lines("seen in", in_words(self.runs))])
 
     def to_dict(self) -> dict[str, Any]:
         """JSON values."""
@@ -172,6 +172,20 @@ def as_advisory(finding: Finding) -> Finding:
     if finding.ok:
         return finding
     return replace(finding, kind="advisory", name=finding.name + RELIED_ON)
+
+
+def in_words(runs: Iterable[str]) -> str:
+    """Name runs by schedule, those of both orderings together."""
+    schedules: dict[str, list[str]] = {}
+    for run in runs:
+        schedule, _, ordering = run.rpartition(", ")
+        schedules.setdefault(ordering, []).append(schedule)
+    alike: dict[str, list[str]] = {}
+    for ordering, names in schedules.items():
+        alike.setdefault(", ".join(names), []).append(ordering)
+    return "; ".join(
+        f"{names} ({' and '.join(orderings)})" for names, orderings in alike.items()
+    )
 
 
 def field_lines(label: str, text: str) -> Sequence[str]:

@@ -297,5 +297,6 @@ def _waiters(edges: Sequence[tuple[str, str, str]]) -> str:
     said = []
     for (line, on), warps in list(alike.items())[:_MOST_WAITERS]:
         more = f" and {len(warps) - 1} more" if len(warps) > 1 else ""
-        said.append(f"{warps[0]}{more} at {line} waits for {on}")
+        verb = "wait" if more else "waits"
+        said.append(f"{warps[0]}{more} at {line} {verb} for {on}")
     return "; ".join(said)

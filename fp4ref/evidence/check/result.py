@@ -10,7 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fp4ref.errors import RefusedForm
-from fp4ref.evidence.check.finding import RELIED_ON, Finding, field_lines, indented
+from fp4ref.evidence.check.finding import (
+    RELIED_ON,
+    Finding,
+    field_lines,
+    in_words,
+    indented,
+)
 from fp4ref.evidence.check.nearest import nearest
 from fp4ref.evidence.check.one_run import Outcome
 from fp4ref.gaps import GAPS
@@ -149,7 +155,9 @@ class Check:
         """
         parts = [f"{self.entry}, in {self.kernel}" if self.entry else self.kernel]
         if self.runs:
-            parts += field_lines("runs", "; ".join(filter(None, map(_run, self.runs))))
+            parts += field_lines("runs", in_words(each.name for each in self.runs))
+            stopped = (each.name for each in self.runs if not each.ended)
+            parts += field_lines("stopped", in_words(stopped))
         parts += [each.report() for each in self.unsupported]
         parts += [each.report() for each in (self.findings if full else self.errors)]
         if not full and self.advisories:
@@ -219,17 +227,6 @@ def _some(places: Iterable[str]) -> str:
     names = list(places)
     more = f" and {len(names) - 4} more" if len(names) > 4 else ""
     return ", ".join(names[:4]) + more
-
-
-def _run(outcome: Outcome) -> str:
-    """Name a run; one that is the same as another has been named with it."""
-    if outcome.same_as:
-        return ""
-    tail = "" if outcome.ended else " (stopped)"
-    alike = outcome.ordering == "ptx" and outcome.ended and outcome.keeps_to_the_text
-    return (
-        f"{outcome.schedule}, {'ptx or shipped' if alike else outcome.ordering}{tail}"
-    )
 
 
 def _run_values(outcome: Outcome) -> dict[str, Any]:
