@@ -9,6 +9,7 @@ from wording import plain, row
 
 from fp4ref.lessons import silicon
 from fp4ref.lessons.page import Page
+from fp4ref.lessons.silicon_faults import OFTEN, OnSilicon, on_silicon, reduced
 from fp4ref.lessons.silicon_pictures import (
     descriptor_picture,
     flips_picture,
@@ -76,6 +77,52 @@ def _descriptors() -> list[str]:
     ]
 
 
+def _gallery() -> list[str]:
+    """The gallery's mistakes on the card: how many, which, and one reduced."""
+    rows = on_silicon()
+    rules = [each for each in rows if not each.of_data]
+    hard = [each for each in rules if each.often != "never" or not each.soft]
+    shown = [each for each in rules if each.often != "never"]
+    some = [each for each in rules if each.often == "sometimes"]
+    data = [each for each in rows if each.of_data]
+    lines = [
+        f"All {len(rows)} mistakes of the [gallery](faults.md) that change the GEMM "
+        "ran on the H200, up to 100 times each, every time with other sleeps, and over "
+        "memory full of NaN. "
+        f"{len(data)} only move or change data: the card had another D in each "
+        f"launch of {sum(each.often == 'always' for each in data)}. "
+        f"The other {len(rules)} break a rule of waiting, fencing, counting or "
+        f"freeing; {len(rules) - len(hard)} of them one of a unit that was soft and "
+        f"has no such rule. Of the {len(hard)} that Hopper can show the card showed "
+        f"{len(shown)}, {len(some)} of them in some launches only, and "
+        f"{len(hard) - len(shown)} never: these kernels are wrong, and work on this "
+        "card. "
+        "The machine says each of them every time.",
+        "",
+    ]
+    for each in reduced():
+        wrong = each.wrong
+        lines += [
+            f"One wrong run was reduced on the card. *{each.fault.title}* "
+            f"(`{each.fault.name}`): seed {each.seed} sleeps at {each.sleeps} places. "
+            f"One is enough: {', '.join(each.kept)}. "
+            f"Of {each.launches} launches each, {wrong['all']} were wrong with all "
+            f"sleeps, {wrong['kept']} with this one alone, "
+            f"{wrong['without one of them'][0]} with none in its place, and "
+            f"{wrong['none']} without any.",
+            "",
+        ]
+    ordered = sorted(rules, key=lambda each: OFTEN.index(each.often))
+    heads = ("mistake", "wrong on the H200", "how", "on the machine, each time")
+    return [*lines, *_table(heads, map(_gallery_row, ordered))]
+
+
+def _gallery_row(each: OnSilicon) -> tuple[str, ...]:
+    how = each.how or ("its unit was soft" if each.soft else "")
+    wrong = f"{each.wrong} of {each.launches}"
+    return f"{each.fault.name}: {each.fault.title}", wrong, how, each.machine
+
+
 def page() -> str:
     """Everything that was recorded, pictures first."""
     lines = ["## What ran, and what was soft", "", *_picture("silicon_parts.svg")]
@@ -97,6 +144,7 @@ def page() -> str:
         "",
         *_table(("mistake", "on the H200", "on the machine"), iter(silicon.shown())),
     ]
+    lines += ["## The gallery under sleeps", "", *_gallery()]
     lines += ["## What the checkers of CUDA say", ""]
     lines += _table(("tool", "it says", "what that is"), iter(silicon.checkers()))
     return "\n".join(lines)

@@ -23,32 +23,20 @@ import threading
 from collections import Counter
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import dataclass, field
-from math import prod
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from fp4ref.attest.gemm_rungs import MBARRIER, bounded_mbarrier
 from fp4ref.attest.on_ptx import DUMP
-from fp4ref.cuda_kernel.build import compile_soft
-from fp4ref.cuda_kernel.choices import headers
-from fp4ref.cuda_kernel.on_device import SOFT_VARIABLES, kernel_call
-from fp4ref.cuda_kernel.sources import MAIN
+from fp4ref.cuda_kernel.on_device import SOFT_VARIABLES
 from fp4ref.device import find_gpu
 from fp4ref.device.compile import nvrtc_version
 from fp4ref.device.driver import DeviceError
 from fp4ref.device.launch import Call, Module
-from fp4ref.evidence.faults.catch import gemm_of
-from fp4ref.evidence.faults.change import read as text_of
-from fp4ref.evidence.faults.gallery import GALLERY, GEMM, Fault
-from fp4ref.gemm.fusion.launch_arguments import arguments_of
-from fp4ref.gemm.problem import GemmProblem
-from fp4ref.hardware.machine import Machine
-from fp4ref.tensors.unscaled import require_operand
-from probes.kernel.mistakes import Mistake
 from probes.kernel.smallest import smallest
 from probes.kernel.soft_sources import soft_sources
+from probes.kernel.wrong_kernels import Kernel, kernel, launches, twin
 
 RECORD = Path(__file__).parents[2] / "tests" / "data" / "silicon_faults_h200.json"
 LAUNCHES = 100
@@ -56,9 +44,6 @@ LAUNCHES = 100
 REPEATS = 10
 """Launches of one set of sleeps; it is kept if half as many are wrong as with all."""
 REPLAYS = 100
-TRIES = "1u << 18"
-"""Of a wait before it gives up: some milliseconds, and a sleep is some microseconds."""
-POISON = Path(__file__).with_name("poison.cuh")
 POISONED = 226 << 10
 """Bytes of each SM's shared memory: so many that it has one CTA."""
 LOST = 3
@@ -66,96 +51,9 @@ LOST = 3
 START_S, IDLE_S = 60, 8
 AT_A_TIME = 6
 SITES = 4096
-PLACES = {
-    1: "arrive",
-    2: "expect_tx",
-    3: "arrive.expect_tx",
-    4: "after arrive.expect_tx",
-    5: "test_wait",
-    6: "try_wait",
-    7: "after try_wait",
-    8: "asking the unit",
-    9: "the unit's operation",
-    10: "the relay",
-}
-"""What `delay` stands before, by the number of its call in ``kernel/soft_hardware``."""
-
-
-def asked() -> dict[str, Fault]:
-    """Return the mistakes of the GEMM; each changes a file that the card runs too."""
-    return {
-        name: each
-        for name, each in GALLERY.items()
-        if each.subject == GEMM and "ptx" in each.forms
-    }
-
-
-def twin(each: Fault) -> str:
-    """Name the same launch without the mistake; many mistakes share it."""
-    sizes = "x".join(map(str, each.shape))
-    return ", ".join(["clean", sizes, *(f"{k}={v}" for k, v in each.config.items())])
-
-
-def launches() -> dict[str, tuple[Fault, bool]]:
-    """Return every launch by name, and whether it has its mistake."""
-    twins = {twin(each): (each, False) for each in asked().values()}
-    return twins | {name: (each, True) for name, each in asked().items()}
 
 
 # -- make --------------------------------------------------------------------------
-
-
-def late_clusters(first: int) -> Mistake:
-    """Let clusters from `first` on start so late that the others have their tiles.
-
-    A card has more SMs than the machine of a mistake, and each would run one tile.
-    """
-    return Mistake(
-        "clusters that start late",
-        "clc.cuh",
-        "    u32 before = 0;\n",
-        f"    for (u32 i = 0; number >= {first} && i < 4; ++i) __nanosleep(500000);\n"
-        "    u32 before = 0;\n",
-    )
-
-
-@dataclass(frozen=True)
-class Kernel:
-    """A cubin, its launch, and the buffers that are compared."""
-
-    cubin: bytes
-    call: Call
-    outputs: tuple[str, ...]
-
-
-def problem_of(each: Fault) -> GemmProblem:
-    """Return the problem that a mistake runs on."""
-    given = gemm_of(each)
-    a, b = (require_operand(given.pop(name), name) for name in "ab")
-    return GemmProblem(Machine(each.sms), a, b, **given)
-
-
-def outputs_of(problem: GemmProblem) -> tuple[str, ...]:
-    """Names of D, its scales, and what a tree takes or leaves."""
-    stored = {"D", "SFD", *arguments_of(problem.plan.fusion)}
-    return tuple(o.name for o in problem.machine.gmem.allocations if o.name in stored)
-
-
-def kernel(name: str) -> Kernel:
-    """Compile one launch."""
-    each, wrong = launches()[name]
-    problem = problem_of(each)
-    texts = {MBARRIER: f"#define ATTEST_TRIES ({TRIES})\n{bounded_mbarrier()}"}
-    clusters = max(1, each.sms // prod(problem.plan.cluster))
-    texts |= late_clusters(clusters).changed() | {
-        MAIN: text_of(MAIN) + POISON.read_text()
-    }
-    if wrong:
-        change = each.forms["ptx"].change
-        right = headers(problem.config).get(change.file) or text_of(change.file)
-        texts[change.file] = change.applied(right)
-    made = compile_soft(problem.config, delays=True, changed=texts)
-    return Kernel(made.cubin, kernel_call(problem, soft=True), outputs_of(problem))
 
 
 def _write(folder: Path, number: int, name: str) -> None:
