@@ -15,9 +15,10 @@ from fp4ref.ptx.text.program import base_name
 
 _WORD = re.compile(r"[.]?([a-z][a-z0-9_]*(?:::[a-z0-9_]+)*)", re.IGNORECASE)
 _CHOICE = re.compile(r"(\w+::)\(([^()]+)\)")
-_OPERATIONS = ("bulk", "tensor")
+_OPERATIONS = ("bulk", "tensor", "tensormap", "async")
 """Not modifiers: what has them is another instruction."""
 
+_MOST_TRIED = 4000
 _TYPES = re.compile(r"[busf]\d+(x2)?|bf16(x2)?|e\dm\d(x\d)?")
 
 
@@ -41,16 +42,21 @@ def _modifiers(base: str) -> tuple[str, ...]:
 
 
 def _edits(words: tuple[str, ...], base: str) -> Iterator[tuple[str, ...]]:
-    """Opcodes that are one word away: one more, one fewer, another one."""
-    for i, word in enumerate(words):
-        for other in _modifiers(base):
-            if bool(_TYPES.fullmatch(word)) == bool(_TYPES.fullmatch(other)):
+    """Opcodes that are one word away: without an unknown one, then any."""
+    known = _modifiers(base)
+    free = [i for i, word in enumerate(words) if word not in _OPERATIONS]
+    for i in free:
+        if words[i] not in known and not _TYPES.fullmatch(words[i]):
+            yield (*words[:i], *words[i + 1 :])
+    for i in free:
+        for other in known:
+            if bool(_TYPES.fullmatch(words[i])) == bool(_TYPES.fullmatch(other)):
                 yield (*words[:i], other, *words[i + 1 :])
-    for i in range(len(words) + 1):
-        for other in _modifiers(base):
-            yield (*words[:i], other, *words[i:])
-    for i in range(len(words)):
+    for i in free:
         yield (*words[:i], *words[i + 1 :])
+    for other in known:
+        yield (*words, other)
+        yield (other, *words)
 
 
 def nearest(opcode: str) -> str:
@@ -61,16 +67,21 @@ def nearest(opcode: str) -> str:
     if find(opcode) is not None:
         # Its operands are what is refused, or the use of it.
         return opcode
-    words = tuple(opcode.split(" ")[0].split(".")[1:])
-    level: dict[tuple[str, ...], None] = dict.fromkeys([words])
-    for _ in range(2):
-        following: dict[tuple[str, ...], None] = {}
-        for each in level:
-            for other in _edits(each, base):
-                if other not in following:
-                    following[other] = None
-                    if find(name := ".".join((base, *other))) is not None:
-                        return name
-        # Two edits of long opcodes are too many: the second one starts from deletions.
-        level = {each: None for each in following if len(each) < len(words)}
+    first = tuple(opcode.split(" ")[0].split(".")[1:])
+    seen = {first}
+    waiting = [first]
+    while waiting and len(seen) < _MOST_TRIED:
+        # Two edits of a long opcode are too many: what has fewer words goes on.
+        shorter = []
+        for words in waiting:
+            for other in _edits(words, base):
+                if other in seen:
+                    continue
+                seen.add(other)
+                name = ".".join((base, *other))
+                if find(name) is not None:
+                    return name
+                if len(other) < len(words):
+                    shorter.append(other)
+        waiting = shorter
     return ""
