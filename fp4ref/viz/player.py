@@ -212,7 +212,8 @@ await player.default.render({{model, el: document.getElementById("{name}")}});
         return (
             '<!doctype html><html lang="en"><head><meta charset="utf-8">'
             '<meta name="viewport" content="width=device-width">'
-            "<style>:root{color-scheme:light dark}</style>"
+            "<style>:root{color-scheme:light dark}"
+            "body{background:Canvas;color:CanvasText}</style>"
             f"<title>{html.escape(self.title or 'fp4ref')}</title></head>"
             f"<body><main>{self.static_html()}</main></body></html>"
         )
