@@ -23,7 +23,12 @@ import numpy as np
 
 ROOT = Path(__file__).parents[1]
 TESTS = ROOT / "tests"
-sys.path[:0] = [str(Path(__file__).parent), str(TESTS), str(TESTS / "ptx")]
+sys.path[:0] = [
+    str(Path(__file__).parent),
+    str(TESTS),
+    str(TESTS / "ptx"),
+    str(TESTS / "evidence"),
+]
 
 import findings  # noqa: E402
 import notes  # noqa: E402
@@ -140,8 +145,28 @@ def entries() -> Iterator[Entry]:
                 f"3 shapes, {len(SCHEDULES)} schedules, against the integer model",
                 triton(name, block),
             )
+    yield from checked()
     yield from tutorials(package)
     yield from grouped_and_scaled(package)
+
+
+def checked() -> Iterator[Entry]:
+    """`fp4ref check` on a text of Triton's, as compiled and with mistakes put in."""
+
+    def check() -> None:
+        import test_check_triton as edited
+
+        edited.test_as_compiled_it_is_clean_and_relies_on_known_things_only()
+        for name in edited.EDITS:
+            edited.test_an_edit_is_named_at_its_line(name)
+
+    yield Entry(
+        "Triton dot_scaled NVFP4, as fp4ref check sees it",
+        "PyPI triton 3.9",
+        "clean as compiled; ten mistakes, one at a time, each named at its line",
+        "1 shape, 4 schedules and both orderings; of a mistake 2 schedules",
+        check,
+    )
 
 
 def one_product(package: str) -> Iterator[Entry]:
