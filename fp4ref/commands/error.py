@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Final
@@ -80,7 +82,7 @@ def error_command(
         problem = load_problem()
         found = [layer_error(problem.title, problem.w, recipe, x=problem.x)]
     else:
-        with progress_bar("layers", "starting") as report_progress:
+        with _kept(results), progress_bar("layers", "starting") as report_progress:
             found = checkpoint_error(
                 Checkpoint(checkpoint),
                 tensor,
@@ -97,6 +99,19 @@ def error_command(
         print_json([asdict(each) for each in found])
     else:
         _print(found, Console())
+
+
+@contextmanager
+def _kept(results: Path | None) -> Iterator[None]:
+    """Say on Ctrl-C what is done already."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        if results is not None:
+            count = len(list(results.glob("*.json")))
+            said = f"{results} keeps {count} layers; the same command goes on with it"
+            Console(stderr=True).print(Text(said), soft_wrap=True)
+        raise
 
 
 def _print(found: list[LayerError], console: Console) -> None:

@@ -81,6 +81,31 @@ def test_a_second_run_takes_what_is_done(tmp_path: Path, compared: list[str]) ->
     assert compared == [layer(4)]
 
 
+def test_ctrl_c_says_what_is_kept_and_a_second_run_goes_on(
+    tmp_path: Path, compared: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, kept = sharded(tmp_path / "c", 6), tmp_path / "kept"
+    options = [path, "--recipe", "cutlass", "--json"]
+    counted = module.layer_error
+
+    def stopped(name: str, *args: Any, **options: Any) -> Any:
+        if len(compared) == 2:
+            raise KeyboardInterrupt
+        return counted(name, *args, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "layer_error", stopped)
+        status, said = run(*options, "--results", kept)
+    assert status != 0
+    assert f"{kept} keeps 2 layers; the same command goes on" in said
+    compared.clear()
+    status, said = run(*options, "--results", kept)
+    assert (status, len(compared)) == (0, 4)
+    assert [layer["name"] for layer in json.loads(said)] == list(
+        Checkpoint(path).layers
+    )
+
+
 def one_value(path: Path, tmp_path: Path) -> dict[str, Any]:
     w = weights(seed=4)
     w[3, 3] += 1
