@@ -3,7 +3,8 @@
 A rule is needed if the job, with that rule alone made wrong, is another: other codes,
 other bits of D, another event, or a fault. The job is that of ``fp4ref walk``: quantise
 a part of its layer and run the default configuration, in the emulator and as PTX; then
-operands whose sums have to be rounded. ``python tests/evidence/default_gemm.py`` breaks
+operands whose sums have to be rounded, on the machine and by the integer model, whose
+bits the machine has by another road. ``python tests/evidence/default_gemm.py`` breaks
 every rule in turn and writes the record; with ids it prints what these rows do.
 """
 
@@ -22,7 +23,7 @@ sys.path[:0] = [str(TESTS), str(TESTS / "gemm"), str(TESTS / "evidence")]
 
 from mutate import applied  # noqa: E402
 from recorded import digest  # noqa: E402
-from wide_operands import wide_pair  # noqa: E402
+from wide_operands import integer_product, wide_pair  # noqa: E402
 
 import fp4ref  # noqa: E402
 from fp4ref.evidence.fidelity import NEEDED_FILE, RULES, Rule  # noqa: E402
@@ -45,6 +46,8 @@ def job() -> Iterator[tuple[str, str]]:
     for size in WIDE:
         wide = wide_pair(0, *size, specials=False)
         yield f"wide operands, {size}", digest(fp4ref.run(*wide))
+        model = integer_product(*wide).tobytes()
+        yield f"their sums, {size}", hashlib.sha256(model).hexdigest()
     for backend in BACKENDS:
         run = fp4ref.run(a, b, backend=backend, schedule=0)
         yield f"{backend}, D or an event", digest(run)
