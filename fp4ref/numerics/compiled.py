@@ -20,6 +20,9 @@ from functools import cache
 from itertools import pairwise
 from typing import Any, Final
 
+import numpy as np
+import numpy.typing as npt
+
 SERIAL_LIMIT: Final = 1 << 22
 """Multiplications up to which one thread is faster than waking others."""
 
@@ -47,6 +50,16 @@ else:
     AVAILABLE = True
     njit = numba.njit
     THREADS = numba.config.NUMBA_NUM_THREADS  # type: ignore[attr-defined]
+
+
+def read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return a C-contiguous view that may not be written.
+
+    A loop is compiled for each set of types, and this is one for all who call it.
+    """
+    view = np.ascontiguousarray(array).view()
+    view.flags.writeable = False
+    return view
 
 
 def in_pieces(

@@ -97,6 +97,7 @@ def decode_factors(
         return factors
     from fp4ref.numerics import decode_factors_jit as jit
 
+    codes, scales = compiled.read_only(codes), compiled.read_only(scales)
     least = compiled.PASS // max(k, 1)
     if element.name == "e2m1" and step == K_STEP and scale is not None:
         arguments = codes, scales, _units_of_e2m1(), of_scales, factors

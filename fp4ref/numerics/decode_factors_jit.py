@@ -156,6 +156,8 @@ def decode_e2m1(
             for group in range(GROUPS * step, GROUPS * (step + 1)):
                 factor = scale.value[scales[i, group >> wide]] * to_base
                 total += squares[group] * (factor * factor)
-                factors[GROUP * group : GROUP * (group + 1)] = np.float32(factor)
+                narrow = np.float32(factor)
+                for at in range(GROUP * group, GROUP * (group + 1)):
+                    factors[at] = narrow
             out.square[i, step] = total
         fill_e2m1(codes[i], factors, out.values[i])

@@ -38,8 +38,9 @@ MARGIN: Final = 4.25
 KEPT_BITS: Final = 35
 """Below the largest exponent."""
 
-LANES: Final = 192
-"""Columns of D in one pass at most, so that one step of B stays in the first cache."""
+LANES: Final = 512
+"""Columns of D in one pass at most. One step of B, 64 KB, stays in the second cache; of
+64 to 192 columns, in the first, a call for each row took more than the cache gave."""
 
 
 @cache
@@ -82,12 +83,11 @@ def side(
     from fp4ref.numerics import compiled, groups_jit
 
     rows, k = codes.shape
-    if vec_size != GROUP:
-        scales = np.repeat(scales, vec_size // GROUP, axis=1)
+    scales = np.repeat(scales, vec_size // GROUP, axis=1)
     blocks = -(-rows // lanes)
     found = Side(
-        np.ascontiguousarray(codes),
-        np.ascontiguousarray(scales),
+        compiled.read_only(codes),
+        scales,
         np.zeros((blocks, k // GROUP, lanes)),
         np.zeros((blocks, k // K_STEP, lanes)),
         np.full((blocks, k // K_STEP, lanes), NO_UNIT),
@@ -138,8 +138,9 @@ def add_instruction(
     c, clean
         As for `add_chain`.
     """
-    from fp4ref.numerics import groups_jit
+    from fp4ref.numerics import compiled, groups_jit
 
+    a, b, sfa, sfb = (compiled.read_only(each) for each in (a, b, sfa, sfb))
     lanes, tame = lanes_of(len(b)), clean and of.narrow
     groups_jit.add_instruction(
         a, b, sfa, sfb, c, vec_size, lanes, of, *_kept(), clean, tame

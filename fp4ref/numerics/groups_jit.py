@@ -178,7 +178,7 @@ def by_definition(of: Chain, at: tuple[int, int, int], sums: Four, c: int) -> in
     )
 
 
-@njit(cache=True)
+@njit(cache=True, forceinline=True)
 def is_sure(of: Chain, at: tuple[int, int, int], sums: Four, c: float) -> bool:
     """Whether `add_terms` was right, by the exponents and units of each group."""
     (i, j, step), numbers = at, of.numbers
@@ -200,7 +200,7 @@ def is_sure(of: Chain, at: tuple[int, int, int], sums: Four, c: float) -> bool:
     return bool((below ^ above) & KEPT == 0 and 0 <= size < RANGE)
 
 
-@njit(cache=True)
+@njit(cache=True, forceinline=True)
 def settle(
     of: Chain, at: tuple[int, int, int], sums: I16, old: F32, doubts: I64, c: F32
 ) -> int:

@@ -73,7 +73,6 @@ def _by_groups(
     """Do as `mma_block_scaled` on the calling thread: see `groups`."""
     numbers = groups.scale_numbers(scale_format)
     d = np.zeros((len(a), len(b)), np.float32) if c is None else c.copy()
-    a, b, sfa, sfb = (np.ascontiguousarray(each) for each in (a, b, sfa, sfb))
     groups.add_instruction(a, b, sfa, sfb, vec_size, d, numbers, clean=c is None)
     nan = numbers.significand < 0
     if nan[sfa].any() or nan[sfb].any():
