@@ -118,7 +118,7 @@ record: .venv/dev
 
 bench: .venv/core
 	@$(BIN)/fp4ref bench
-	$(BIN)/python benchmarks/bench_matmul.py
+	@$(BIN)/fp4ref bench --threads 1 --threads 2
 	$(BIN)/python benchmarks/bench_emulator.py
 	$(BIN)/python benchmarks/bench_player.py
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Annotated, Final
+from typing import Annotated, Final, Literal
 
 import typer
 from rich.console import Console
@@ -11,9 +11,15 @@ from rich.table import Table
 
 from fp4ref.commands.options import Json
 from fp4ref.commands.printing import print_json
+from fp4ref.errors import InputError
 from fp4ref.evidence.speed import SIZES, Timing, measure
+from fp4ref.evidence.speed_pairs import SIZE, measure_threads
 
 _HEADINGS: Final = ("program", "n", "seconds", "x NumPy", "growth", "events/s")
+_TURN_HEADINGS: Final = (
+    *("threads", "work", "n", "s", "CPU s", "NumPy s", "CPU s", "x", "x CPU"),
+    *("tiers, %", "memory"),
+)
 
 
 def bench_command(
@@ -25,9 +31,21 @@ def bench_command(
             show_default=False,
         ),
     ] = None,
+    threads: Annotated[
+        list[int] | None,
+        typer.Option(
+            help="Instead: `matmul` of ordinary and of wide data in turns with NumPy, "
+            "and `quantize`, with so many threads; may be repeated. Takes one size, "
+            "2048 by default; a matrix of four times that side is quantised.",
+            show_default=False,
+        ),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Time a product of n x n matrices by several programs in one run."""
+    if threads:
+        _print_turns(threads, size or [SIZE], as_json)
+        return
     found = list(measure(size or SIZES))
     if as_json:
         print_json([asdict(each) for each in found])
@@ -37,6 +55,43 @@ def bench_command(
     for each in found:
         if each.why_not:
             console.print(f"{each.program}: {each.why_not}", highlight=False)
+
+
+def _print_turns(threads: list[int], sizes: list[int], as_json: bool) -> None:
+    """Print what `measure_threads` yields."""
+    if len(sizes) > 1:
+        raise InputError(
+            f"--size {sizes}; --threads takes one size. Leave the rest out"
+        )
+    found = list(measure_threads(threads, sizes[0]))
+    if as_json:
+        print_json([asdict(each) for each in found])
+        return
+    table = Table(box=None)
+    for heading in _TURN_HEADINGS:
+        justify: Literal["left", "right"] = "left" if heading == "work" else "right"
+        table.add_column(heading, no_wrap=True, justify=justify)
+    for each in found:
+        numbers = (
+            *(each.seconds, each.cpu_seconds, each.numpy_seconds),
+            *(each.numpy_cpu_seconds, each.ratio, each.cpu_ratio),
+        )
+        shares = (f"{100 * share:.1f}" for share in each.shares.values())
+        table.add_row(
+            str(each.threads),
+            each.work,
+            str(each.size),
+            *("" if number is None else f"{number:.3f}" for number in numbers),
+            " ".join(shares),
+            "" if each.memory is None else f"{each.memory:.2f}",
+        )
+    console = Console()
+    console.print(table)
+    console.print(
+        "x: NumPy's seconds over ours. tiers: % of the multiply-adds in float32, "
+        "float64 and integers. memory: held at once, by the size of the input.",
+        highlight=False,
+    )
 
 
 def _table(found: list[Timing]) -> Table:

@@ -18,6 +18,7 @@ import numpy as np
 
 from fp4ref.arguments import require_integer
 from fp4ref.errors import Fp4refError, InputError
+from fp4ref.evidence.speed_pairs import by_tables
 from fp4ref.execution.runs import run
 from fp4ref.tensors.block_scaled import BlockScaled
 from fp4ref.tensors.product import matmul
@@ -94,7 +95,7 @@ class Program:
 
 
 def _numpy(pair: Pair) -> None:
-    pair.a.dequantize() @ pair.b.dequantize().T
+    by_tables(pair.a) @ by_tables(pair.b).T
 
 
 def _matmul(pair: Pair) -> None:

@@ -11,8 +11,10 @@ from typer.testing import CliRunner
 
 from fp4ref.commands import app
 from fp4ref.errors import InputError
-from fp4ref.evidence import speed
+from fp4ref.evidence import speed, speed_pairs
 from fp4ref.evidence.speed import PROGRAMS, Pair, Program, measure
+
+TWO_SIZES = ["--size", "64", "--size", "128"]
 
 
 def fails(pair: Pair) -> None:
@@ -93,3 +95,33 @@ def test_mma_sim_multiplies_to_our_bits() -> None:
 def replace_scale(q: speed.BlockScaled) -> speed.BlockScaled:
     """Without the global scale, which the MMA does not see."""
     return speed.BlockScaled(q.codes, q.scales)
+
+
+def test_turns_are_measured_in_processes_with_so_many_threads() -> None:
+    """As a user runs it: the command, its process and the figures."""
+    asked = ["bench", "--threads", "2", "--size", "64", "--json"]
+    said = CliRunner().invoke(app, asked)
+    assert said.exit_code == 0, said.output
+    found = json.loads(said.output)
+    works = ["matmul, ordinary", "matmul, wide", "matmul, any scale", "quantize"]
+    assert [(each["threads"], each["work"]) for each in found] == [
+        (2, work) for work in works
+    ]
+    for each in found:
+        if each["work"] == "quantize":
+            assert each["size"] == 256
+            assert each["memory"] > 0
+        else:
+            assert each["ratio"] == each["numpy_seconds"] / each["seconds"]
+            assert sum(each["shares"].values()) == pytest.approx(1)
+
+
+def test_tables_give_the_values_that_dequantize_gives() -> None:
+    q = speed_pairs.ordinary(np.random.default_rng(3), 64)
+    plain = speed.BlockScaled(q.codes, q.scales)
+    assert np.array_equal(speed_pairs.by_tables(q), plain.dequantize())
+
+
+@pytest.mark.parametrize("wrong", [["0"], ["1", "--size", "100"], ["1", *TWO_SIZES]])
+def test_other_threads_and_sizes_are_refused(wrong: list[str]) -> None:
+    assert CliRunner().invoke(app, ["bench", "--threads", *wrong]).exit_code == 2

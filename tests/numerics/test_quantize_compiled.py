@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from assert_bits import assert_bits_equal
 
+import fp4ref
 from fp4ref.numerics import amax_global_scale, quantize, quantize_blocks
 from fp4ref.numerics.elements import ScaleFormat
 from fp4ref.numerics.quantize import block_magnitudes
@@ -65,3 +68,13 @@ def test_magnitudes_are_those_of_the_arrays(kind, monkeypatch):
     assert_bits_equal(found[0], slow[0])
     assert found[1:] == slow[1:]
     assert scale == amax_global_scale(z)
+
+
+def test_a_large_matrix_takes_less_memory_than_itself():
+    z = large("wide", 1)
+    fp4ref.quantize(z, global_scale="auto")
+    tracemalloc.start()
+    fp4ref.quantize(z, global_scale="auto")
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < z.nbytes
