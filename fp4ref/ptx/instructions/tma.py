@@ -43,7 +43,8 @@ def _check_count(each: Instruction, count: int) -> None:
     form=".(?P<rank>[1-5])d(.cta_group::(?P<early>[12]))?"
     ".shared::(?P<space>cluster|cta).global(.tile)?"
     ".mbarrier::complete_tx::bytes(?P<multicast>.multicast::cluster)?"
-    "(.cta_group::(?P<group>[12]))?(?P<hint>.L2::cache_hint)?",
+    "(.cta_group::(?P<group>[12]))?(?P<hint>.L2::cache_hint)?"
+    "(.cta_group::(?P<late>[12]))?",
     operands=(3, 4, 5),
     writes=0,
     strict=True,
@@ -51,14 +52,15 @@ def _check_count(each: Instruction, count: int) -> None:
 def load(context: LaunchContext, each: Instruction, form: Form) -> Action:
     """Build a tensor load; ``.cta_group::1`` says what is so without it.
 
-    CUTLASS writes the group before the state spaces; ptxas takes that too.
+    CUTLASS writes the group before the state spaces, CuTe DSL at the end; ptxas takes
+    both.
     """
     _check_count(each, 3 + bool(form["multicast"]) + bool(form["hint"]))
     dst = address_reader(context, each.operands[0], each)
     at, coords = _tensor_operand(context, each, 1, form)
     mbar = address_reader(context, each.operands[2], each)
     mask = reader(context, each.operands[3], "u16", each) if form["multicast"] else None
-    group = int(form["early"] or form["group"] or 1)
+    group = int(form["early"] or form["group"] or form["late"] or 1)
 
     def act(state: WarpState) -> None:
         lane = state.one_lane(each.opcode)
