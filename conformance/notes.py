@@ -12,6 +12,12 @@ NOTES = [
     "81 groupwise needs whole tiles of 256 rows: of rows past the last it copies no "
     "scales, and yet reads them for sums that it then drops. The machine names the "
     "read (UninitialisedRead).",
+    "92's kernel that loads B by cp.async has no proxy fence between these copies and "
+    "the tcgen05.cp and MMAs that read them: an arrival of cp.async on an mbarrier is "
+    "all. Under late and seeds the machine names it (MissingProxyFence); under eager "
+    "fences for other data happen to come after the copies.",
+    "91 reads scales past the end of their tensors for K = 256 and 512; the machine "
+    "names the read (OutOfBounds); for K = 128 and 2,048 it does not.",
     "What the order of accesses says of these kernels has "
     "[its own page](shipped_order.md).",
     "Tutorial 05 is lapped under the eager schedule with one k-tile too, and the "

@@ -30,6 +30,7 @@ sys.path[:0] = [
     str(TESTS / "evidence"),
 ]
 
+import cute_dsl_kernels  # noqa: E402
 import findings  # noqa: E402
 import notes  # noqa: E402
 import trees  # noqa: E402
@@ -82,13 +83,16 @@ def cutlass(
     name: str,
     shapes: list[tuple[int, int, int]],
     schedules: tuple[str | int, ...] = SCHEDULES,
+    more: Sequence[str] = (),
 ) -> Callable[[], None]:
     """Let an example decide for itself, for every shape and schedule."""
 
     def check() -> None:
         for shape in shapes:
             for schedule in schedules:
-                found = execute_example(name, *shape, schedule=schedule, trace=False)
+                found = execute_example(
+                    name, *shape, more=more, schedule=schedule, trace=False
+                )
                 if found.result.fault:
                     raise found.result.fault
                 where = f"{shape}, {schedule}: {found.result.problems}"
@@ -148,6 +152,7 @@ def entries() -> Iterator[Entry]:
     yield from checked()
     yield from tutorials(package)
     yield from grouped_and_scaled(package)
+    yield from (Entry(*row) for row in cute_dsl_kernels.rows(SCHEDULES))
 
 
 def checked() -> Iterator[Entry]:
@@ -214,6 +219,18 @@ def one_product(package: str) -> Iterator[Entry]:
         f"4 shapes, {len(SCHEDULES)} schedules, against fp4ref's own kernel",
         wide_72b,
     )
+    for swizzle in (2, 4, 8):
+        yield Entry(
+            f"CUTLASS 72b with --swizzle={swizzle}, its own check",
+            package,
+            "a branch on coordinates that a refused CLC query does not set",
+            f"2 shapes, {len(SCHEDULES)} schedules",
+            cutlass(
+                "72b",
+                [(256, 384, 512), (128, 96, 768)],
+                more=[f"--swizzle={swizzle}"],
+            ),
+        )
     yield Entry(
         "CUTLASS 72c, its own check",
         package,
@@ -245,6 +262,20 @@ def grouped_and_scaled(package: str) -> Iterator[Entry]:
         "tensor maps changed on the device; a kernel of CTAs and one of CTA pairs",
         f"2 shapes of 2 groups, {len(SCHEDULES)} schedules",
         cutlass("75", [(128, 256, 256), (160, 320, 288)]),
+    )
+    yield Entry(
+        "CUTLASS 91 fp4_gemv, its own check",
+        package,
+        "f16x2 arithmetic, cp.async groups, scales rounded and stored by lanes",
+        f"2 shapes, {len(SCHEDULES)} schedules",
+        cutlass("91", [(64, 1, 128), (32, 1, 2048)]),
+    )
+    yield Entry(
+        "CUTLASS 92 fp4_regular, the own checks of both kernels",
+        package,
+        "one kernel loads B by TMA, one by cp.async with source sizes",
+        "1 shape, eager (see below)",
+        cutlass("92", [(128, 64, 256)], ("eager",)),
     )
     yield Entry(
         "CUTLASS 81 gemm_groupwise, its own check",
@@ -373,21 +404,25 @@ def main(words: Sequence[str]) -> int:
     words
         A row or kernel runs if its name has one of them in it; all do without any.
     """
-    rows = []
-    before = {row["kernel"]: Row(**row) for row in recorded_rows()}
-    for entry in entries():
+    asked = list(entries())
+    rows = {row["kernel"]: Row(**row) for row in recorded_rows()}
+    for entry in asked:
         if not findings.is_named(entry.kernel, words):
-            rows += [before[entry.kernel]] if entry.kernel in before else []
             continue
         print(f"{entry.kernel} ...", flush=True)
-        rows.append(run_entry(entry))
-        print(f"  {rows[-1].result} ({rows[-1].seconds} s)", flush=True)
+        row = rows[entry.kernel] = run_entry(entry)
+        print(f"  {row.result} ({row.seconds} s)", flush=True)
+        write([rows[each.kernel] for each in asked if each.kernel in rows])
+    failed = any(row.result != "passed" for row in rows.values())
+    return int(not findings.update(words) or failed)
+
+
+def write(rows: list[Row]) -> None:
+    """Write the record and the page, after each row: a run may take hours."""
     versions = {p: metadata.version(p) for p in ("numpy", "numba", "nvidia-cutlass")}
     record = {"versions": versions, "rows": [asdict(row) for row in rows]}
     RESULTS.write_text(json.dumps(record, indent=1) + "\n")
     PAGE.write_text(render(rows))
-    failed = any(row.result != "passed" for row in rows)
-    return int(not findings.update(words) or failed)
 
 
 def recorded_rows() -> list[dict[str, Any]]:

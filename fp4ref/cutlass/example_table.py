@@ -50,6 +50,11 @@ def _of_each_kernel(kernels: int) -> dict[int, str]:
     }
 
 
+def _one_vector(m: int, n: int, k: int) -> list[str]:
+    # A product with one column, whatever N says.
+    return [f"--m={m}", f"--k={k}", "--batch=1", "--profiling=0"]
+
+
 def _positions(m: int, n: int, k: int) -> list[str]:
     return [str(m), str(n), str(k)]
 
@@ -194,6 +199,19 @@ EXAMPLES = {
         cluster=2,
         kernels=2,
         multiples=(1, 8, 32),
+    ),
+    "91": Example(
+        "NVFP4 matrix times one vector on CUDA cores, output NVFP4 with its scales",
+        "91_fp4_gemv/91_fp4_gemv.cu",
+        "test pass",
+        _one_vector,
+    ),
+    "92": Example(
+        "NVFP4 x NVFP4 with few columns: B by TMA, and by cp.async",
+        "92_blackwell_moe_gemm/92_blackwell_moe_gemm_fp4_regular.cu",
+        "Disposition: Passed",
+        _options,
+        kernels=2,
     ),
     "81": Example(
         "E4M3 x E4M3 with blockwise float scales, output E4M3",

@@ -16,7 +16,7 @@ from fp4ref.errors import (
     OutOfBounds,
     UninitialisedRead,
 )
-from fp4ref.ptx import Program, PtxError, launch, parse
+from fp4ref.ptx import Program, PtxError, UndefinedRegister, launch, parse
 from fp4ref.trace import Range
 
 SHARED = ".shared .align 16 .b8 tile[4096]; mov.u32 %r1, tile;"
@@ -375,3 +375,21 @@ def test_matrices_are_spread_over_the_lanes(
             a=words,
         )
         np.testing.assert_array_equal(back[:limit], words[:limit] + np.uint32(2))
+
+
+@pytest.mark.parametrize("space", ["global", "shared", "local"])
+def test_a_store_of_one_byte_needs_no_others(space: str) -> None:
+    """CUTLASS 91 packs one byte of four, and stores that one."""
+    pack = "cvt.u8.u32 %b1, %tid32; mov.b32 %r1, {%b1, %b2, %b3, %b4};"
+    there = {
+        "global": "ld.param.u64 %rd1, [k_out]; mad.lo.u64 %rd1, %tid64, 4, %rd1;",
+        "shared": ".shared .align 4 .b8 slot[128]; mov.u64 %rd1, slot;"
+        "mad.lo.u64 %rd1, %tid64, 4, %rd1;",
+        "local": ".local .align 4 .b8 slot[4]; mov.u64 %rd1, slot;",
+    }[space]
+    back = f"ld.{space}.u8 %r2, [%rd1]; mov.b32 %d, %r2;"
+    found = lanes(f"{pack}{there} st.{space}.b8 [%rd1], %r1; {back}", "u4")
+    assert found.tolist() == list(range(32))
+    whole = f"{pack}{there} st.{space}.b16 [%rd1], %r1; ld.{space}.u16 %r2, [%rd1];"
+    with pytest.raises(UndefinedRegister):
+        lanes(f"{whole} mov.b32 %d, %r2;", "u4")

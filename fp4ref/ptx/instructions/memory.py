@@ -25,6 +25,7 @@ from fp4ref.ptx.run.state import (
     dtype_of,
     lanes_to_mask,
 )
+from fp4ref.ptx.run.taint import all_defined, undefined_bytes
 from fp4ref.ptx.text.syntax import (
     TYPE_NBYTES,
     Address,
@@ -180,6 +181,7 @@ def store(context: LaunchContext, each: Instruction, form: Form) -> Action:
     ]
     name = f"st.{space}"
     how = strength(each.opcode)
+    width = TYPE_NBYTES[kind]
 
     def act(state: WarpState) -> None:
         lanes = np.flatnonzero(state.lanes)
@@ -193,10 +195,10 @@ def store(context: LaunchContext, each: Instruction, form: Form) -> Action:
             if found == "local":
                 # A spilled value may be undefined; memory that others see may not.
                 mine = lanes[part]
-                known = _defined_lanes(state, sources)[mine]
+                known = _defined_lanes(state, sources, width)[mine]
                 write_local(state, mine, offsets, data[part], known)
             else:
-                state.check_defined(sources, state.mask)
+                _check_stored(state, sources, width)
                 observe(
                     state,
                     found,
@@ -214,12 +216,22 @@ def store(context: LaunchContext, each: Instruction, form: Form) -> Action:
     return act
 
 
-def _defined_lanes(state: WarpState, sources: list[int]) -> NDArray[np.bool_]:
-    known = (1 << LANES) - 1
+def _defined_lanes(
+    state: WarpState, sources: list[int], nbytes: int
+) -> NDArray[np.bool_]:
+    """Return in which lanes the low `nbytes` of all sources have values."""
+    known = np.ones(LANES, np.bool_)
     for index in sources:
-        known &= state.defined[index]
-    lanes: NDArray[np.bool_] = (known >> np.arange(LANES, dtype=np.uint64)) & 1 != 0
-    return lanes
+        if state.mask & ~state.defined[index]:
+            known &= ~undefined_bytes(state, index, nbytes).any(axis=1)
+    return known
+
+
+def _check_stored(state: WarpState, sources: list[int], nbytes: int) -> None:
+    """Raise `UndefinedRegister` if a byte that is stored has no value."""
+    if not all_defined(state, sources):
+        known = lanes_to_mask(_defined_lanes(state, sources, nbytes))
+        state.check_defined(sources, state.mask & ~known)
 
 
 # -- arguments and results of calls ---------------------------------------------
