@@ -107,6 +107,8 @@ soak: .venv/dev
 conformance: .venv/dev
 	@$(PIP) install 'triton>=3.9,<3.10'
 	$(BIN)/python conformance/run.py
+	$(BIN)/python conformance/triton_table.py
+	$(BIN)/python conformance/triton_table.py --mutants
 	$(BIN)/python conformance/record/epilogues.py
 	$(BIN)/python conformance/record/callback_order.py
 

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import json
 import runpy
+from collections import Counter
 from pathlib import Path
 from typing import Any
+
+import fp4ref.ptx  # noqa: F401  registers the instructions
+from fp4ref.ptx.run.registry import find
 
 ROOT = Path(__file__).parents[1]
 
@@ -49,3 +53,33 @@ def test_no_shipped_kernel_is_in_error_where_shipped_practice_counts() -> None:
         assert row["shipped"]["verdict"] in ("clean", "review"), row["kernel"]
         assert not row["shipped"]["unsure"]
         assert not row["ptx"]["unsure"]
+
+
+def triton() -> tuple[dict[str, Any], dict[str, Any]]:
+    """The page's module, which needs no Triton, and what the last run recorded."""
+    module = runpy.run_path(str(ROOT / "conformance" / "triton_page.py"))
+    return module, json.loads(module["RECORD"].read_text())
+
+
+def test_the_page_of_triton_is_the_record() -> None:
+    module, recorded = triton()
+    assert module["PAGE"].read_text() == module["render"](recorded)
+    names = [(row["author"], row["name"]) for row in recorded["rows"]]
+    assert len(set(names)) == len(names)
+
+
+def test_every_kernel_passes_and_every_wrong_rule_is_seen() -> None:
+    _, recorded = triton()
+    passed = Counter(r["author"] for r in recorded["rows"] if r["result"] == "passed")
+    assert passed.total() == len(recorded["rows"])
+    assert passed["Triton"] >= 40
+    assert passed["Gluon"] >= 6
+    assert all(recorded["mutants"].values())
+
+
+def test_no_form_of_a_recorded_kernel_is_refused() -> None:
+    """A form that is taken away shows without Triton."""
+    _, recorded = triton()
+    opcodes = {opcode for row in recorded["rows"] for opcode in row["opcodes"]}
+    assert len(opcodes) > 150
+    assert not [opcode for opcode in opcodes if find(opcode) is None]

@@ -9,6 +9,8 @@ import pytest
 from numpy.typing import NDArray
 from on_lanes import SPECIAL_FLOATS, floats, lanes
 
+from fp4ref.numerics.elements import element
+
 Bits = NDArray[np.uint32]
 
 
@@ -103,3 +105,18 @@ def test_a_reduction_is_of_the_members_of_its_mask() -> None:
     mask = np.where(a < 8, np.uint32(0xFF), np.uint32(0xFFFFFF00)).astype(np.uint32)
     found = lanes("redux.sync.max.f32 %d, %a, %b;", "f4", a=a, b=mask)
     assert found.tolist() == [7] * 8 + [31] * 24
+
+
+@pytest.mark.parametrize("small", ["e2m1", "e4m3", "e5m2"])
+def test_small_floats_become_bf16_exactly(small: str) -> None:
+    of = element(small)
+    codes = np.arange(1 << 2 * of.bits, dtype=np.uint32).astype(f"u{of.bits // 4}")
+    codes = codes[:: max(1, codes.size // 1024)]
+    found = lanes(f"cvt.rn.bf16x2.{small}x2 %d, %a;", "u4", a=codes)
+    halves = found.view(np.uint16).reshape(-1, 2)
+    wide = codes.astype(np.uint32)
+    for place, column in enumerate(halves.T):
+        low = wide >> np.uint32(place * of.bits) & np.uint32((1 << of.bits) - 1)
+        want = of.values(low)
+        got = (column.astype(np.uint32) << np.uint32(16)).view(np.float32)
+        np.testing.assert_array_equal(got, want)
