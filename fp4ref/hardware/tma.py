@@ -135,7 +135,7 @@ def load(
     MisalignedAddress, TmaFault, ClusterFault, NotModelled
     """
     _check(warp, tensor_map, coords, dst)
-    targets = _targets(warp, dst, mbar, cta_mask, cta_group)
+    targets = receivers(warp, dst, mbar, cta_mask, cta_group)
     offset, bar_offset = (warp.cta.resolve_shared(each)[1] for each in (dst, mbar))
     inside = list(pieces(tensor_map, coords))
     sources = [where for _, _, where in inside]
@@ -189,7 +189,7 @@ def _landing(
     return land
 
 
-def _targets(
+def receivers(
     warp: Warp, dst: int, mbar: int, cta_mask: int | None, cta_group: int
 ) -> list[tuple[Cta, Cta]]:
     """CTAs that a load writes, each with the CTA whose mbarrier is credited."""

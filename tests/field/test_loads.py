@@ -10,7 +10,7 @@ from cuda_kernels import fault, needs_nvrtc, run
 from wide_operands import integer_product
 
 import fp4ref
-from fp4ref.errors import NotModelled, OutOfBounds
+from fp4ref.errors import MisalignedAddress, OutOfBounds
 from fp4ref.hardware.machine import Machine
 from fp4ref.hardware.tensor_map import DataType, TensorMap
 from fp4ref.layout import SwizzleMode
@@ -82,10 +82,17 @@ def test_b68_spellings_of_a_tensor_load_mean_the_same(form: str) -> None:
         f"cp.async.bulk.shared::cta.{ANY}.L2::cache_hint [%0], [%2], %3, [%4], %5",
     ],
 )
-def test_b68_copies_without_a_map_are_in_the_list(form: str) -> None:
-    found = fault(LOAD.replace("FORM", form), rows(), TILE, 1024, smem_nbytes=4096)
-    assert isinstance(found, NotModelled)
-    assert found.gap == "ptx-bulk-copy"
+def test_b68_copies_without_a_map_bring_the_same_bytes(form: str) -> None:
+    kernel = LOAD.replace("FORM", form)
+    options = {"out_nbytes": 1024, "smem_nbytes": 4096}
+    out, _ = run(kernel, rows(), TILE, 1024, **options)
+    assert (out.view(np.uint32) == TILE).all()
+
+
+def test_b68_a_size_that_is_no_multiple_of_16_is_a_fault() -> None:
+    form = f"cp.async.bulk.shared::cluster.{ANY} [%0], [%2], %3, [%4]"
+    found = fault(LOAD.replace("FORM", form), rows(), TILE, 508, smem_nbytes=4096)
+    assert isinstance(found, MisalignedAddress)
 
 
 SWIZZLED = """struct alignas(64) Map { u64 w[16]; };

@@ -1,0 +1,294 @@
+"""other_texts: kernels of other people, what forms each needs and what it does here.
+
+    python conformance/other_texts.py FOLDER
+
+FOLDER has a checkout of each repository of other_texts.toml as OWNER+NAME, at the
+commit that is named there. What is missing is said and skipped. Each file is compiled
+to PTX as it is; libraries that only its host code calls (cuBLAS, PyTorch) are stood in
+for. A kernel with a launch runs under three schedules, and its results are compared
+with NumPy in float64. Rewrites docs/other_kernels.md.
+"""
+
+from __future__ import annotations
+
+import struct
+import subprocess
+import sys
+import tempfile
+import tomllib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+from numpy.typing import NDArray
+
+from fp4ref.cutlass.toolchain import find_toolchain
+from fp4ref.errors import Fp4refError, NotModelled
+from fp4ref.hardware.machine import Machine
+from fp4ref.hardware.schedule import make_schedule
+from fp4ref.ptx import Program, launch, parse
+from fp4ref.ptx.run.loader import load
+from fp4ref.ptx.run.registry import translate
+from fp4ref.ptx.text.syntax import Module
+
+LIST = Path(__file__).with_suffix(".toml")
+PAGE = Path(__file__).parents[1] / "docs" / "other_kernels.md"
+SCHEDULES: tuple[str | int, ...] = ("eager", "late", 1)
+BF16 = np.dtype(ml_dtypes.bfloat16)
+
+_CUBLAS = """#pragma once
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+typedef int cublasStatus_t; typedef int cublasComputeType_t; typedef int cublasMath_t;
+typedef void *cublasHandle_t, *cublasLtHandle_t;
+enum { CUBLAS_STATUS_SUCCESS, CUBLAS_TF32_TENSOR_OP_MATH, CUBLAS_DEFAULT_MATH,
+  CUBLAS_COMPUTE_32F, CUBLAS_COMPUTE_32F_FAST_TF32, CUBLAS_COMPUTE_32F_FAST_16BF,
+  CUBLAS_COMPUTE_16F, CUBLAS_GEMM_DEFAULT, CUBLAS_GEMM_DEFAULT_TENSOR_OP,
+  CUBLAS_OP_N, CUBLAS_OP_T };
+#define ANY(name) template <class... T> int name(T...) { return 0; }
+ANY(cublasCreate) ANY(cublasLtCreate) ANY(cublasSetMathMode) ANY(cublasDestroy)
+ANY(cublasLtDestroy) ANY(cublasSgemm) ANY(cublasGemmEx)
+"""
+STAND_INS = {
+    "cublas_v2.h": _CUBLAS,
+    "cublasLt.h": '#include "cublas_v2.h"\n',
+    "torch/library.h": """#include <cuda_bf16.h>
+#include <tuple>
+#define TORCH_CHECK(...)
+""",
+}
+"""Headers of libraries that no kernel calls."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """What a kernel is launched with.
+
+    Attributes
+    ----------
+    arguments
+        In the order of the parameters: a number, or an array in global memory.
+    expected
+        Index of an argument to its values in float64, and the largest error.
+    """
+
+    arguments: list[Any]
+    expected: dict[int, tuple[NDArray[np.float64], float]]
+
+
+def _sgemm() -> Case:
+    rng = np.random.default_rng(1)
+    a, b, c = (
+        rng.standard_normal(shape).astype(np.float32)
+        for shape in ((128, 32), (32, 128), (128, 128))
+    )
+    alpha, beta = np.float32(0.5), np.float32(3)
+    wide = [x.astype(np.float64) for x in (a, b, c)]
+    want = 0.5 * (wide[0] @ wide[1]) + 3 * wide[2]
+    # 32 sums in float32, each of at most half a unit of the largest partial sum, and
+    # three roundings of alpha, beta and their sum.
+    bound = 35 * 2.0**-24 * float((np.abs(wide[0]) @ np.abs(wide[1])).max() + 20)
+    sizes = [np.int32(x) for x in (128, 128, 32)]
+    return Case([*sizes, alpha, a, b, beta, c], {7: (want, bound)})
+
+
+def _softmax() -> Case:
+    x = np.random.default_rng(2).standard_normal((8, 160)).astype(np.float32) * 4
+    power = np.exp(x.astype(np.float64) - x.max(axis=1, keepdims=True))
+    want = power / power.sum(axis=1, keepdims=True)
+    out = np.zeros_like(x)
+    return Case([out, x, np.int32(8), np.int32(160)], {0: (want, 1e-6)})
+
+
+def _layernorm() -> Case:
+    rng = np.random.default_rng(3)
+    x = rng.standard_normal((8, 256)).astype(np.float32)
+    weight, bias = (rng.standard_normal(256).astype(np.float32) for _ in range(2))
+    wide = x.astype(np.float64)
+    mean = wide.mean(axis=1)
+    rstd = 1 / np.sqrt(wide.var(axis=1) + 1e-5)
+    want = (wide - mean[:, None]) * rstd[:, None] * weight + bias
+    out, of_mean, of_rstd = (np.zeros(n, np.float32) for n in (x.size, 8, 8))
+    return Case(
+        [out, of_mean, of_rstd, x, weight, bias, np.int32(8), np.int32(256)],
+        {0: (want, 1e-5), 1: (mean, 1e-6), 2: (rstd, 1e-5)},
+    )
+
+
+def _gelu() -> Case:
+    x = np.random.default_rng(4).standard_normal(2048).astype(BF16)
+    wide = x.astype(np.float64)
+    inner = np.sqrt(2 / np.pi) * (wide + 0.044715 * wide**3)
+    want = 0.5 * wide * (1 + np.tanh(inner))
+    # Half a unit of bf16 at 4, the largest value, and a little for tanh.
+    return Case([np.zeros(2048, BF16), x, np.int32(2048)], {0: (want, 0.0085)})
+
+
+def _residual() -> Case:
+    rng = np.random.default_rng(5)
+    a, b = (rng.standard_normal(2048).astype(BF16) for _ in range(2))
+    want = a.astype(np.float64) + b.astype(np.float64)
+    # Rounded once: the bits of bf16.
+    want = want.astype(np.float32).astype(BF16).astype(np.float64)
+    return Case([np.zeros(2048, BF16), a, b, np.int32(2048)], {0: (want, 0.0)})
+
+
+CASES: dict[str, Callable[[], Case]] = {
+    "sgemm": _sgemm,
+    "softmax": _softmax,
+    "layernorm": _layernorm,
+    "gelu": _gelu,
+    "residual": _residual,
+}
+
+
+def compile_file(source: Path) -> Module:
+    """Compile a CUDA file to PTX for sm_100a and parse it.
+
+    Raises
+    ------
+    subprocess.CalledProcessError
+        nvcc refuses it.
+    """
+    tools = find_toolchain()
+    with tempfile.TemporaryDirectory() as folder:
+        for name, text in STAND_INS.items():
+            (Path(folder) / name).parent.mkdir(exist_ok=True)
+            (Path(folder) / name).write_text(text)
+        made = Path(folder) / "kernels.ptx"
+        command = [
+            *(str(tools.nvcc), f"-ccbin={tools.host_compiler}", "-ptx", "-std=c++17"),
+            *("-arch=sm_100a", "--expt-relaxed-constexpr", f"-I{folder}"),
+            *(f"-I{source.parent}", "-o", str(made), str(source)),
+        ]
+        subprocess.run(command, check=True, capture_output=True)
+        return parse(made.read_text())
+
+
+def forms(program: Program) -> tuple[int, list[str]]:
+    """Return how many different opcodes a kernel has, and those that are refused."""
+    known = {each.opcode for each in program.instructions}
+    block = program.entry.directives.get("reqntid", (32, 1, 1))
+    whole = (*block, 1, 1)[:3]
+    params = bytes(program.param_nbytes)
+    try:
+        translate(load(Machine(1), program, params, (whole[0], whole[1], whole[2])))
+    except NotModelled as refused:
+        return len(known), sorted({form.opcode for form in refused.forms})
+    return len(known), []
+
+
+def _three(sizes: list[int]) -> tuple[int, int, int]:
+    x, y, z = (*sizes, 1, 1)[:3]
+    return x, y, z
+
+
+def run(program: Program, spec: dict[str, Any], case: Case, schedule: str | int) -> str:
+    """Launch a kernel; return what its results are, or the fault."""
+    on = Machine(2, make_schedule(schedule), "shipped")
+    params, places = b"", {}
+    for i, argument in enumerate(case.arguments):
+        if isinstance(argument, np.ndarray):
+            places[i] = on.gmem.upload(f"argument {i}", argument.reshape(-1))
+            data = struct.pack("<Q", places[i])
+        else:
+            data = argument.tobytes()
+        params = params.ljust(-(-len(params) // len(data)) * len(data), b"\0") + data
+    try:
+        launch(
+            on,
+            program,
+            _three(spec["grid"]),
+            _three(spec["block"]),
+            params,
+            smem_nbytes=spec.get("smem", 0),
+        )
+    except Fp4refError as fault:
+        return str(fault).splitlines()[0]
+    for i, (want, bound) in case.expected.items():
+        array = case.arguments[i]
+        found = on.gmem.contents(places[i], array.nbytes).view(array.dtype)
+        error = float(np.abs(found.astype(np.float64) - want.reshape(-1)).max())
+        if not error <= bound:
+            return f"wrong: {error:.3g} from NumPy, and {bound:.3g} is the bound"
+    exact = all(bound == 0 for _, bound in case.expected.values())
+    return "equal" if exact else "equal within the bound"
+
+
+def rows(folder: Path) -> Iterator[tuple[str, str, str, str]]:
+    """Return kernel, author, forms and result, of every kernel of the list."""
+    for file in tomllib.loads(LIST.read_text())["file"]:
+        author = f"{file['repository']} {file['commit'][:8]}, {file['path']}"
+        source = folder / file["repository"].replace("/", "+") / file["path"]
+        if not source.is_file():
+            print(f"{author}: not in {folder}, skipped", flush=True)
+            continue
+        print(author, flush=True)
+        try:
+            module = compile_file(source)
+        except subprocess.CalledProcessError as error:
+            said = error.stderr.decode(errors="replace").strip().splitlines()
+            yield source.name, author, "", f"nvcc refuses it: {said[0] if said else ''}"
+            continue
+        for spec in file["kernels"]:
+            names = [name for name in module.entries if spec["match"] in name]
+            if not names:
+                yield spec["match"], author, "", "no such entry in the PTX"
+                continue
+            program = Program.of(module, names[0])
+            count, missing = forms(program)
+            told = f"{count} opcodes"
+            if missing:
+                result = f"refused: {', '.join(missing)}"
+            elif "grid" not in spec:
+                result = "every form is known; not launched"
+            else:
+                case = CASES[file["check"]]()
+                found = {run(program, spec, case, each) for each in SCHEDULES}
+                result = "; ".join(sorted(found))
+            name = spec["match"].lstrip("0123456789").split("ILi")[0]
+            yield name, author, told, result
+            print(f"  {name}: {result}", flush=True)
+
+
+NOTES = """
+What is not equal is so by its author's text, and was read there:
+
+- `softmax_forward_kernel4` puts each warp's sum where other warps may still read the
+  maximum: a barrier is missing between the two. The schedules here show it.
+- `sgemmVectorize` with tiles of 64 has 64 threads, which load half of a tile of A and B.
+- `sgemmDoubleBuffering` loads one tile of A and B past the last.
+"""
+
+
+def render(found: list[tuple[str, str, str, str]]) -> str:
+    """Write the page."""
+    lines = [
+        "# Kernels of other people",
+        "",
+        "What each needs and does, compiled from its author's file for sm_100a, under",
+        "eager, late and a seed. The bounds are those of a float32 sum in any order or",
+        "of what the kernel stores. Kernels of CUTLASS, CuTe DSL and Triton are on the",
+        "[conformance page](conformance.md). Made by",
+        "`conformance/other_texts.py`, which is given a folder of checkouts; none of",
+        "these texts is in this repository.",
+        "",
+        "| kernel | author | forms | result |",
+        "| --- | --- | --- | --- |",
+    ]
+    lines += [
+        "| " + " | ".join(cell.replace("|", "\\|") for cell in r) + " |" for r in found
+    ]
+    ran = sum(result.startswith("equal") for *_, result in found)
+    known = sum("known" in result or "equal" in result for *_, result in found)
+    summary = (
+        f"{len(found)} kernels: {ran} run and are equal, {known} have known forms."
+    )
+    return "\n".join([*lines, "", summary]) + "\n" + NOTES
+
+
+if __name__ == "__main__":
+    PAGE.write_text(render(list(rows(Path(sys.argv[1])))))
