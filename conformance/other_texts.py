@@ -259,8 +259,8 @@ What is not equal is so by its author's text, and was read there:
 
 - `softmax_forward_kernel4` puts each warp's sum where other warps may still read the
   maximum: a barrier is missing between the two. The schedules here show it.
-- `sgemmVectorize` with tiles of 64 has 64 threads, which load half of a tile of A and B.
-- `sgemmDoubleBuffering` loads one tile of A and B past the last.
+- `sgemmVectorize` with tiles of 64 has 64 threads. They load half of a tile of A and
+  of B, and then read all of it.
 """
 
 
