@@ -121,6 +121,7 @@ NO_GAP = {
     "ring": "rings of the trace",
     "view": "views of the player",
     "mode": "views of the player",
+    "numbers.size": "views of the player",
     "arithmetic_scenes.py format": "views of the player",
     "name": "views, kernels and entries that are there",
     "sm": "an SM of the trace",
