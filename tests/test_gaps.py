@@ -122,7 +122,6 @@ NO_GAP = {
     "view": "views of the player",
     "mode": "views of the player",
     "numbers.size": "views of the player",
-    "arithmetic_scenes.py format": "views of the player",
     "name": "views, kernels and entries that are there",
     "sm": "an SM of the trace",
     "convention": "these two are all there are",
