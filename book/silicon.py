@@ -113,7 +113,7 @@ def _gallery() -> list[str]:
             "",
         ]
     ordered = sorted(rules, key=lambda each: OFTEN.index(each.often))
-    heads = ("mistake", "wrong on the H200", "how", "on the machine, each time")
+    heads = ("mistake", "wrong on the H200", "how", "the machine")
     return [*lines, *_table(heads, map(_gallery_row, ordered))]
 
 

@@ -14,9 +14,7 @@ from fp4ref.evidence.fidelity import RULES
 
 RUNGS = [each.name for each in facts().values() if not each.seeded]
 SOFT = [each.name for each in facts().values() if each.on_hopper == "soft"]
-SOFT = [each for each in SOFT if not each.startswith("gemm")]
-"""Whole kernels on the soft tensor core: tests/cuda_kernel/test_soft_tensor_core.py."""
-DEAR = [each for each in SOFT if each.startswith(("mma", "order"))]
+DEAR = [each for each in SOFT if each.startswith(("mma", "order", "gemm"))]
 UNMODELLED = ("stochastic", "cp-shapes")
 needs_nvrtc = pytest.mark.skipif(
     nvrtc_version() is None, reason="needs NVRTC: pip install 'fp4ref[cuda]'"
@@ -42,14 +40,14 @@ def test_a_rung_has_the_words_that_are_predicted(name: str) -> None:
 @pytest.mark.rotating(1)
 @pytest.mark.parametrize("name", [each for each in SOFT if each not in DEAR])
 def test_what_a_hopper_card_runs_has_them_too(name: str) -> None:
-    """With the soft tensor core; that of whole kernels has tests of its own."""
+    """With the soft tensor core."""
     check(name, soft=True)
 
 
 @needs_nvrtc
 @pytest.mark.soak
 @pytest.mark.parametrize("name", [each for each in SOFT if each in DEAR])
-def test_soft_mmas_have_them_too(name: str) -> None:
+def test_soft_mmas_and_kernels_have_them_too(name: str) -> None:
     check(name, soft=True)
 
 

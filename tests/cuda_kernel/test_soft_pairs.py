@@ -16,8 +16,10 @@ from narrow_operands import narrow
 from fp4ref import GemmConfig
 from fp4ref.cuda_kernel.build import CompileError, KernelCode, compile_soft, normalised
 from fp4ref.cuda_kernel.on_sm import launch_ptx
+from fp4ref.errors import ReadWhileInFlight
 from fp4ref.gemm.problem import GemmProblem
 from fp4ref.hardware.machine import Machine
+from fp4ref.hardware.schedule import make_schedule
 from fp4ref.tensors.unscaled import require_operand
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
@@ -31,18 +33,22 @@ CASES: dict[str, tuple[int, str, dict[str, Any]]] = {
     "padded elements": (200, "mxfp6_e3m2", {}),
     "multicast": (200, "nvfp4", {"cluster_n": 2, "d_format": "nvfp4"}),
 }
+REUSED = "three k-tiles in two stages"
+CASES[REUSED] = (200, "f16", {"stages": 2, "scheduler": "static"})
+SEED = 3
+"""A schedule in which the peer's bytes come late."""
 DAILY = ("128 rows in each CTA", "64 rows in each CTA")
 
 
-def problem_of(name: str) -> GemmProblem:
+def problem_of(name: str, machine: Machine | None = None) -> GemmProblem:
     m, element, more = CASES[name]
     config = GemmConfig.nvfp4(**PAIR | more, operand_format=element)
-    k = 128 if element == "mxfp6_e3m2" else 64
+    k = 192 if name == REUSED else 128 if element == "mxfp6_e3m2" else 64
     a, b = (
         require_operand(narrow(rows, (rows, k), element, specials=False), "a")
         for rows in (m, 100 if "cluster_n" in more else 40)
     )
-    return GemmProblem(Machine(4), a, b, None, None, config, 1.0)
+    return GemmProblem(machine or Machine(4), a, b, None, None, config, 1.0)
 
 
 def outputs(problem: GemmProblem) -> list[bytes]:
@@ -85,3 +91,23 @@ def test_a_pair_that_reads_its_own_b_alone_is_caught() -> None:
     want.launch()
     on_soft_ptx(got, PAIR_MISTAKES[0].changed())
     assert outputs(got) != outputs(want)
+
+
+def under_the_seed(changed: dict[str, str] | None = None) -> GemmProblem:
+    got = problem_of(REUSED, Machine(4, make_schedule(SEED)))
+    on_soft_ptx(got, changed)
+    return got
+
+
+@pytest.mark.soak
+def test_a_pair_whose_bytes_come_late_has_the_emulators_bits() -> None:
+    want = problem_of(REUSED)
+    want.launch()
+    assert outputs(under_the_seed()) == outputs(want)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("mistake", PAIR_MISTAKES[1:], ids=lambda each: each.name)
+def test_what_does_not_wait_for_late_bytes_is_refused(mistake) -> None:
+    with pytest.raises(ReadWhileInFlight):
+        under_the_seed(mistake.wrong.changed())
