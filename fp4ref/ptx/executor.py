@@ -9,7 +9,7 @@ the machine's schedule does the rest.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +39,7 @@ from fp4ref.ptx.run.state import (
     lanes_to_mask,
     mask_to_lanes,
 )
+from fp4ref.ptx.run.stretches import Stretch, stretches
 from fp4ref.ptx.text.program import Program
 from fp4ref.trace import Dim3
 
@@ -89,11 +90,13 @@ def launch(
     context = load(machine, program, params, block, smem_nbytes)
     context.on_turn = on_turn
     steps = translate(context)
+    found = stretches(context, steps)
     _check_pairs(program, cluster)
     threads = block[0] * block[1] * block[2]
 
     def kernel(cta: Cta) -> Sequence[Role]:
-        return [_role(context, steps, threads) for _ in range(-(-threads // LANES))]
+        role = _role(context, steps, found, threads)
+        return [role] * -(-threads // LANES)
 
     total = context.static_nbytes + context.dynamic_nbytes
     # Around all warps: inside one it would leak into the others at every yield.
@@ -117,24 +120,31 @@ def _check_pairs(program: Program, cluster: Dim3) -> None:
             check_pairs(cluster, each.opcode, f"PTX line {each.line}")
 
 
-def _role(context: LaunchContext, steps: Sequence[Step], threads: int) -> Role:
+def _role(
+    context: LaunchContext,
+    steps: Sequence[Step],
+    found: Mapping[int, Stretch],
+    threads: int,
+) -> Role:
     def role(warp: Warp) -> Body:
         live = min(LANES, threads - LANES * warp.index)
-        return _located(WarpState(warp, context, (1 << live) - 1), steps)
+        return _located(WarpState(warp, context, (1 << live) - 1), steps, found)
 
     return role
 
 
-def _located(state: WarpState, steps: Sequence[Step]) -> Body:
+def _located(
+    state: WarpState, steps: Sequence[Step], found: Mapping[int, Stretch]
+) -> Body:
     """Execute until every lane has exited; a fault learns at which statement."""
     try:
-        yield from _run(state, steps)
+        yield from _run(state, steps, found)
     except HardwareFault as fault:
         fault.statement = fault.statement or state.statement
         raise
 
 
-def _run(state: WarpState, steps: Sequence[Step]) -> Body:
+def _run(state: WarpState, steps: Sequence[Step], found: Mapping[int, Stretch]) -> Body:
     """Execute until every lane has exited."""
     context = state.context
     end = len(steps)
@@ -155,9 +165,18 @@ def _run(state: WarpState, steps: Sequence[Step]) -> Body:
                 path.into.mask |= path.mask
                 _forget(state, path)
             continue
+        stretch = found.get(pc)
+        if stretch is not None and stretch.takes(state, path.mask):
+            _activate(state, path.mask)
+            _execute(state, stretch, loops)
+            path.pc = stretch.stop
+            continue
         step = steps[pc]
-        _locate(state, pc, step)
-        unset = _activate(state, step, path.mask)
+        _locate(state, pc, step.line)
+        mask, unset = path.mask, False
+        if step.guard >= 0:
+            mask, unset = _guarded(state, step, path)
+        _activate(state, mask)
         if step.flow:
             written = written_until(steps, pc, step.meet) if unset else path.unset
             if _flow(state, step, path, paths, loops, written):
@@ -183,11 +202,20 @@ def _run(state: WarpState, steps: Sequence[Step]) -> Body:
             _define(state, step)
 
 
-def _locate(state: WarpState, pc: int, step: Step) -> None:
+def _execute(state: WarpState, stretch: Stretch, loops: _Loops) -> None:
+    """Execute a stretch in the active lanes."""
+    for deed in stretch.deeds:
+        _locate(state, deed.position, deed.line)
+        if deed.effect:
+            state.context.changes += 1
+            loops.reset()
+        deed.act(state)
+
+
+def _locate(state: WarpState, pc: int, line: int) -> None:
     """Say where the warp is."""
-    state.pc, state.line = pc, step.line
-    machine = state.warp.machine
-    if machine.recorder is not None or machine.order.watches:
+    state.pc, state.line = pc, line
+    if state.is_watched:
         state.warp.kernel_source = state.statement
 
 
@@ -241,27 +269,26 @@ def _flow(
     return bool(going_back) and loops.turn(active)
 
 
-def _activate(state: WarpState, step: Step, path_mask: int) -> bool:
-    """Set the executing lanes from the path and the guard.
+def _guarded(state: WarpState, step: Step, path: Path) -> tuple[int, bool]:
+    """Return the lanes of a path in which the guard of a step holds.
 
-    Returns
-    -------
-    bool
-        Whether the guard has no value, of a branch both sides of which come together.
+    And whether the guard has no value, of a branch both sides of which come together.
     """
-    mask, unset = path_mask, False
-    if step.guard >= 0:
-        if path_mask & ~state.defined[step.guard]:
-            unset = step.meet >= 0 and state.warp.machine.allows(Advisory.UNSET_BRANCH)
-            if not unset:
-                state.check_defined((step.guard,), path_mask)
-        predicate = lanes_to_mask(state.registers[step.guard])
-        mask &= ~predicate if step.guard_negated else predicate
+    unset = False
+    if path.mask & ~state.defined[step.guard]:
+        unset = step.meet >= 0 and state.warp.machine.allows(Advisory.UNSET_BRANCH)
+        if not unset:
+            state.check_defined((step.guard,), path.mask)
+    predicate = lanes_to_mask(state.registers[step.guard])
+    return path.mask & (~predicate if step.guard_negated else predicate), unset
+
+
+def _activate(state: WarpState, mask: int) -> None:
+    """Set the executing lanes."""
     if mask != state.mask:
         state.mask = mask
         state.lanes = mask_to_lanes(mask)
         state.warp.actor.active = mask
-    return unset
 
 
 def _forget(state: WarpState, path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from fp4ref.ptx.run.operands import reader, writer
-from fp4ref.ptx.run.registry import Action
+from fp4ref.ptx.run.registry import Action, Lanewise
 from fp4ref.ptx.run.state import Lanes, LaunchContext
 from fp4ref.ptx.text.syntax import Instruction
 
@@ -27,3 +27,24 @@ def elementwise(
         first, second = reads
         return lambda state: put(state, function(first(state), second(state)))
     return lambda state: put(state, function(*(read(state) for read in reads)))
+
+
+def lanewise(
+    context: LaunchContext,
+    each: Instruction,
+    function: Callable[..., Lanes],
+    kind: str,
+    result: str | None = None,
+) -> Lanewise:
+    """Build the same, for a function that takes several instructions' lanes at once.
+
+    Parameters
+    ----------
+    function
+        The opcode alone says what it does. It takes arrays of (n, 32), or of (n, 1)
+        for literals.
+    """
+    alone = elementwise(context, each, function, kind, result)
+    target, *sources = each.operands
+    kinds = (kind,) * len(sources)
+    return Lanewise(function, tuple(sources), kinds, target, result or kind, alone)

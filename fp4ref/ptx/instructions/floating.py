@@ -19,8 +19,8 @@ from fp4ref.numerics import fma_f32
 from fp4ref.numerics.arithmetic import add_round_to_odd
 from fp4ref.numerics.reciprocal import rcp_approx_ftz
 from fp4ref.ptx.instructions.approximate import ex2_approx_ftz, tanh_approx
-from fp4ref.ptx.instructions.elementwise import elementwise
-from fp4ref.ptx.run.registry import Action, Form, instruction
+from fp4ref.ptx.instructions.elementwise import elementwise, lanewise
+from fp4ref.ptx.run.registry import Action, Form, Lanewise, instruction
 from fp4ref.ptx.run.state import Lanes, LaunchContext
 from fp4ref.ptx.text.syntax import Instruction
 
@@ -137,9 +137,9 @@ def nearest(form: Form) -> Operation:
 @instruction("div.rn", form="(?P<ftz>.ftz)?.f32", operands=3)
 @instruction("fma.rn", form="(?P<ftz>.ftz)?.f32", operands=4)
 @instruction("sqrt.rn", "rcp.rn", form="(?P<ftz>.ftz)?.f32", operands=2)
-def arithmetic(context: LaunchContext, each: Instruction, form: Form) -> Action:
+def arithmetic(context: LaunchContext, each: Instruction, form: Form) -> Lanewise:
     """Build operations rounded to nearest even."""
-    return elementwise(context, each, nearest(form), "f32")
+    return lanewise(context, each, nearest(form), "f32")
 
 
 def smallest_or_largest(name: str, *, keeps_nan: bool) -> Operation:
@@ -167,7 +167,7 @@ def smallest_or_largest(name: str, *, keeps_nan: bool) -> Operation:
 @instruction(
     "min", "max", form="(?P<ftz>.ftz)?(?P<nan>.NaN)?(?P<abs>.abs).f32", operands=4
 )
-def min_max(context: LaunchContext, each: Instruction, form: Form) -> Action:
+def min_max(context: LaunchContext, each: Instruction, form: Form) -> Lanewise:
     """Build min / max of two or three: with ``.NaN`` a NaN wins, without it loses."""
     pick = smallest_or_largest(form["name"], keeps_nan=bool(form["nan"]))
 
@@ -176,11 +176,11 @@ def min_max(context: LaunchContext, each: Instruction, form: Form) -> Action:
             sources = tuple(map(np.abs, sources))
         return reduce(pick, sources)
 
-    return elementwise(context, each, flushing(act, form), "f32")
+    return lanewise(context, each, flushing(act, form), "f32")
 
 
 @instruction("neg", "abs", form="(?P<ftz>.ftz)?.f32", operands=2)
-def sign(context: LaunchContext, each: Instruction, form: Form) -> Action:
+def sign(context: LaunchContext, each: Instruction, form: Form) -> Lanewise:
     """Build negation and magnitude, operations on the sign bit."""
     operation, mask = (
         (np.bitwise_and, _MAGNITUDE)
@@ -192,7 +192,7 @@ def sign(context: LaunchContext, each: Instruction, form: Form) -> Action:
         changed: Lanes = operation(a.view(np.uint32), mask)
         return changed.view(np.float32)
 
-    return elementwise(context, each, flushing(act, form), "f32")
+    return lanewise(context, each, flushing(act, form), "f32")
 
 
 @instruction("copysign.f32", operands=3)

@@ -9,9 +9,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from fp4ref.ptx.instructions.elementwise import elementwise
+from fp4ref.ptx.instructions.elementwise import elementwise, lanewise
 from fp4ref.ptx.run.operands import reader, writer
-from fp4ref.ptx.run.registry import Action, Form, instruction
+from fp4ref.ptx.run.registry import Action, Form, Lanewise, instruction
 from fp4ref.ptx.run.state import LANES, Lanes, LaunchContext, WarpState, dtype_of
 from fp4ref.ptx.run.taint import Undefined, follow, register_of, undefined_bytes
 from fp4ref.ptx.text.syntax import Immediate, Instruction
@@ -32,9 +32,9 @@ _BINARY: dict[str, Callable[[Lanes, Lanes], Lanes]] = {
 
 @instruction("add", "sub", "min", "max", form=ARITHMETIC, operands=3)
 @instruction("and", "or", "xor", form=".(?P<kind>pred|b(16|32|64))", operands=3)
-def binary(context: LaunchContext, each: Instruction, form: Form) -> Action:
+def binary(context: LaunchContext, each: Instruction, form: Form) -> Lanewise:
     """Build operations of two sources, on predicates too."""
-    return elementwise(context, each, _BINARY[form["name"]], form["kind"])
+    return lanewise(context, each, _BINARY[form["name"]], form["kind"])
 
 
 @instruction("add", "min", "max", form=".(?P<kind>[su]16)x2", operands=3)
@@ -57,29 +57,37 @@ def in_halves(context: LaunchContext, each: Instruction, form: Form) -> Action:
 
 @instruction("neg", "abs", form=".(?P<kind>s(16|32|64))", operands=2)
 @instruction("not", form=".(?P<kind>pred|b(16|32|64))", operands=2)
-def unary(context: LaunchContext, each: Instruction, form: Form) -> Action:
+def unary(context: LaunchContext, each: Instruction, form: Form) -> Lanewise:
     """Build negation, magnitude and complement."""
     function = {"neg": np.negative, "abs": np.abs, "not": np.invert}[form["name"]]
-    return elementwise(context, each, function, form["kind"])
+    return lanewise(context, each, function, form["kind"])
 
 
 @instruction("mul", form=".(?P<part>lo|hi)" + ARITHMETIC, operands=3)
 @instruction("mul", form=".(?P<part>wide).(?P<kind>[su](16|32))", operands=3)
-def multiply(context: LaunchContext, each: Instruction, form: Form) -> Action:
+def multiply(context: LaunchContext, each: Instruction, form: Form) -> Lanewise:
     """Build ``mul.lo``, ``mul.hi`` and ``mul.wide``."""
     function, result = _product(form)
-    return elementwise(context, each, function, form["kind"], result)
+    return lanewise(context, each, function, form["kind"], result)
 
 
 @instruction("mad", form=".(?P<part>lo|hi)" + ARITHMETIC, operands=4)
 @instruction("mad", form=".(?P<part>wide).(?P<kind>[su](16|32))", operands=4)
-def multiply_add(context: LaunchContext, each: Instruction, form: Form) -> Action:
+def multiply_add(context: LaunchContext, each: Instruction, form: Form) -> Lanewise:
     """Build ``mad.lo``, ``mad.hi`` and ``mad.wide``."""
     function, result = _product(form)
     a, b = (reader(context, o, form["kind"], each) for o in each.operands[1:3])
     c = reader(context, each.operands[3], result, each)
-    put = writer(context, each.operands[0], result, each)
-    return lambda s: put(s, function(a(s), b(s)) + c(s))
+    target, *sources = each.operands
+    put = writer(context, target, result, each)
+    return Lanewise(
+        lambda a, b, c: function(a, b) + c,
+        tuple(sources),
+        (form["kind"], form["kind"], result),
+        target,
+        result,
+        lambda s: put(s, function(a(s), b(s)) + c(s)),
+    )
 
 
 @instruction("dp4a", form=".(?P<a>[su])32.(?P<b>[su])32", operands=4)
@@ -160,7 +168,7 @@ def divide(context: LaunchContext, each: Instruction, form: Form) -> Action:
 
 @instruction("shl", form=_BITS, operands=3)
 @instruction("shr", form=".(?P<kind>[bsu](16|32|64))", operands=3)
-def shift(context: LaunchContext, each: Instruction, form: Form) -> Action:
+def shift(context: LaunchContext, each: Instruction, form: Form) -> Lanewise:
     """Build shifts; a distance of the width or more gives 0, or the sign."""
     kind = form["kind"]
     a = reader(context, each.operands[1], kind, each)
@@ -170,14 +178,19 @@ def shift(context: LaunchContext, each: Instruction, form: Form) -> Action:
     operation = np.left_shift if form["name"] == "shl" else np.right_shift
     arithmetic = kind[0] == "s"
 
-    def act(state: WarpState) -> None:
-        by, value = distance(state), a(state)
-        shifted = operation(value, np.minimum(by, last).astype(value.dtype))
-        if not arithmetic:
-            shifted *= by <= last
-        put(state, shifted)
+    def shifted(value: Lanes, by: Lanes) -> Lanes:
+        found: Lanes = operation(value, np.minimum(by, last).astype(value.dtype))
+        return found if arithmetic else found * (by <= last)
 
-    return act
+    target, *sources = each.operands
+    return Lanewise(
+        shifted,
+        tuple(sources),
+        (kind, "u32"),
+        target,
+        kind,
+        lambda s: put(s, shifted(a(s), distance(s))),
+    )
 
 
 @instruction("shf", form=".(?P<way>[lr]).(?P<limit>wrap|clamp).b32", operands=4)

@@ -10,7 +10,7 @@ import numpy as np
 from fp4ref.hardware.cluster import mapa
 from fp4ref.ptx.instructions.floating import flush
 from fp4ref.ptx.run.operands import Put, reader, writer
-from fp4ref.ptx.run.registry import Action, Form, Unknown, instruction
+from fp4ref.ptx.run.registry import Action, Form, Lanewise, Unknown, instruction
 from fp4ref.ptx.run.spaces import LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW
 from fp4ref.ptx.run.state import (
     LANES,
@@ -34,7 +34,7 @@ VALUE = "[bsu](16|32|64)|f32|f64"
 
 
 @instruction("mov", form=f".(?P<kind>{VALUE}|pred|b128)", operands=2, taints=True)
-def move(context: LaunchContext, each: Instruction, form: Form) -> Action:
+def move(context: LaunchContext, each: Instruction, form: Form) -> Action | Lanewise:
     """Build ``mov``: registers, constants, addresses, packing and unpacking."""
     kind = form["kind"]
     target, source = each.operands
@@ -53,7 +53,11 @@ def move(context: LaunchContext, each: Instruction, form: Form) -> Action:
         put(state, read(state))
         define(state)
 
-    return act
+    return Lanewise(_same, (source,), (kind,), target, kind, act)
+
+
+def _same(values: Lanes) -> Lanes:
+    return values
 
 
 def _pieces(each: Instruction, kind: str, count: int) -> str:
@@ -235,7 +239,9 @@ def comparison(form: Form) -> Callable[[Lanes, Lanes], Lanes]:
     form=f".(?P<compare>(eq|ne|lt|le|gt|ge)u?|num|nan){COMBINE}.(?P<kind>f16|f64)",
     operands=(3, 4),
 )
-def set_predicate(context: LaunchContext, each: Instruction, form: Form) -> Action:
+def set_predicate(
+    context: LaunchContext, each: Instruction, form: Form
+) -> Action | Lanewise:
     """Build ``setp``: compare, combine with a third predicate, one or two results."""
     kind, combine = form["kind"], form["combine"]
     if bool(combine) != (len(each.operands) == 4):
@@ -251,7 +257,15 @@ def set_predicate(context: LaunchContext, each: Instruction, form: Form) -> Acti
             "for f16"
         )
     if not combine and put_second is None:
-        return lambda s: put(s, compare(a(s), b(s)))
+        sources, target = each.operands[1:], each.operands[0]
+        return Lanewise(
+            compare,
+            sources,
+            (kind, kind),
+            target,
+            "pred",
+            lambda s: put(s, compare(a(s), b(s))),
+        )
     third = reader(context, each.operands[3], "pred", each) if combine else None
 
     def act(state: WarpState) -> None:
@@ -277,7 +291,7 @@ def _pair(context: LaunchContext, each: Instruction) -> tuple[Put, Put | None]:
 
 
 @instruction("selp", form=f".(?P<kind>{VALUE})", operands=4, taints=True)
-def select(context: LaunchContext, each: Instruction, form: Form) -> Action:
+def select(context: LaunchContext, each: Instruction, form: Form) -> Lanewise:
     """Build ``selp``: `a` where the predicate holds, else `b`.
 
     Only the value that is taken has to be defined: compilers select from registers
@@ -301,7 +315,18 @@ def select(context: LaunchContext, each: Instruction, form: Form) -> Action:
         put(state, np.where(p, a(state), b(state)))
         state.define(target, defined)
 
-    return act
+    return Lanewise(
+        _choose,
+        each.operands[1:],
+        (kind, kind, "pred"),
+        each.operands[0],
+        kind,
+        act,
+    )
+
+
+def _choose(a: Lanes, b: Lanes, p: Lanes) -> Lanes:
+    return np.where(p, a, b)
 
 
 def _defined(context: LaunchContext, operand: object) -> Callable[[WarpState], int]:

@@ -45,7 +45,7 @@ def reader(
     """Return a function that reads an operand as `kind`, one value for each lane."""
     dtype = dtype_of(kind)
     if isinstance(operand, Immediate):
-        value = _constant(operand, dtype)
+        value = constant(operand, dtype)
         return lambda state: value
     if isinstance(operand, Symbol):
         return _symbol(context, operand, dtype, instruction)
@@ -81,7 +81,7 @@ def _check_predicate(
         )
 
 
-def _constant(operand: Immediate, dtype: np.dtype[Any]) -> Lanes:
+def constant(operand: Immediate, dtype: np.dtype[Any]) -> Lanes:
     """Broadcast a literal; a float literal gives its bits."""
     if dtype == np.bool_:
         return np.full(LANES, operand.value != 0)

@@ -11,12 +11,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from fp4ref.errors import NotModelled, RefusedForm
 from fp4ref.gaps import covering
 from fp4ref.hardware.sm import Blocked
 from fp4ref.ptx.run.modifiers import in_order
-from fp4ref.ptx.run.state import LaunchContext, WarpState
+from fp4ref.ptx.run.state import Lanes, LaunchContext, WarpState
 from fp4ref.ptx.text.program import base_name
 from fp4ref.ptx.text.syntax import (
     Address,
@@ -34,7 +35,33 @@ Wait = Generator[Blocked, None, None]
 Action = Callable[[WarpState], Wait | None]
 Form = Mapping[str, str]
 """Modifiers of an opcode by the group names of the entry's form; '' if absent."""
-Maker = Callable[[LaunchContext, Instruction, Form], Action]
+
+
+class Lanewise(NamedTuple):
+    """What an instruction computes, where lanes and other instructions do not matter.
+
+    Several of them that do the same to other registers can be done by one call of
+    `function`: see `fp4ref.ptx.run.stretches`.
+
+    Attributes
+    ----------
+    function
+        Takes one array for each source, with the lanes along the last axis.
+    kinds, kind
+        Types of the sources and of the result.
+    alone
+        Does it for one instruction.
+    """
+
+    function: Callable[..., Lanes]
+    sources: tuple[Operand | None, ...]
+    kinds: tuple[str, ...]
+    target: Operand | None
+    kind: str
+    alone: Action
+
+
+Maker = Callable[[LaunchContext, Instruction, Form], Action | Lanewise]
 
 
 class Unknown(Exception):
@@ -140,6 +167,10 @@ class Step:
         Targets that are defined wherever all sources are.
     must_be_defined
         Registers that are addresses, stored values or operands of hardware.
+    taints
+        Whether the action says itself which results are defined.
+    lanewise
+        What it computes, if that is all that it does.
     target, meet
         Where a branch goes, and where its lanes meet again; -1 for other instructions.
     choices
@@ -155,6 +186,8 @@ class Step:
     must_be_defined: tuple[int, ...] = ()
     blocks: bool = False
     effect: bool = False
+    taints: bool = False
+    lanewise: Lanewise | None = None
     guard: int = -1
     guard_negated: bool = False
     target: int = -1
@@ -203,7 +236,10 @@ def _step(context: LaunchContext, each: Instruction) -> Step:
         raise PtxError(
             f"PTX line {each.line}: {each.opcode} with {len(each.operands)} operands"
         )
-    step = Step(entry.make(context, each, form), each.line)
+    made = entry.make(context, each, form)
+    lanewise = made if isinstance(made, Lanewise) else None
+    act = made.alone if isinstance(made, Lanewise) else made
+    step = Step(act, each.line, taints=entry.taints, lanewise=lanewise)
     uses = _Uses()
     for i, operand in enumerate(each.operands):
         _collect(context, operand, uses, i < entry.writes)

@@ -7,8 +7,10 @@ but not into an address, a store or a branch.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,7 +29,12 @@ FULL = (1 << LANES) - 1
 
 Lanes = NDArray[Any]
 
-STORAGE = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
+STORAGE: dict[int, type[np.generic]] = {
+    1: np.uint8,
+    2: np.uint16,
+    4: np.uint32,
+    8: np.uint64,
+}
 _LANE_BITS = np.uint32(1) << np.arange(LANES, dtype=np.uint32)
 
 
@@ -53,6 +60,20 @@ def dtype_of(kind: str) -> np.dtype[Any]:
     return np.dtype(f"<{letter}{TYPE_NBYTES[kind]}")
 
 
+def width_of(kind: str) -> str:
+    """Return which file has the registers of a PTX type."""
+    return kind if kind in ("pred", "b128") else f"b{8 * TYPE_NBYTES[kind]}"
+
+
+_STORED: dict[str, type[np.generic]] = {
+    "pred": np.bool_,
+    "b128": np.uint64,
+    **{f"b{8 * nbytes}": dtype for nbytes, dtype in STORAGE.items()},
+}
+_SHAPES = dict.fromkeys(_STORED, (LANES,)) | {"b128": (LANES, 2)}
+"""What one register of a file is."""
+
+
 def mask_to_lanes(mask: int) -> NDArray[np.bool_]:
     """Spread a 32-bit mask over the lanes."""
     lanes: NDArray[np.bool_] = (np.uint32(mask) & _LANE_BITS) != 0
@@ -64,7 +85,7 @@ def lanes_to_mask(lanes: NDArray[np.bool_]) -> int:
     return int.from_bytes(np.packbits(lanes, bitorder="little").tobytes(), "little")
 
 
-@dataclass(slots=True)
+@dataclass
 class LaunchContext:
     """What all warps of a launch share: the program, addresses and parameters.
 
@@ -99,6 +120,23 @@ class LaunchContext:
         self.index = {name: i for i, name in enumerate(registers)}
         self.kinds = list(registers.values())
 
+    @cached_property
+    def places(self) -> list[tuple[str, int]]:
+        """File and row of every register."""
+        taken: dict[str, int] = {}
+        found = []
+        for kind in self.kinds:
+            width = width_of(kind)
+            row = taken.get(width, 0)
+            taken[width] = row + 1
+            found.append((width, row))
+        return found
+
+    @cached_property
+    def rows(self) -> dict[str, int]:
+        """How many registers each file has."""
+        return Counter(width for width, _ in self.places)
+
     def register(self, operand: Operand | None, instruction: Instruction) -> int:
         """Return the index of a register operand."""
         if not isinstance(operand, Register) or operand.name not in self.index:
@@ -114,6 +152,10 @@ class WarpState:
 
     Attributes
     ----------
+    files
+        The registers of each width, (registers, 32).
+    registers
+        Each register's row of its file.
     mask, lanes
         Lanes that execute the current instruction, as bits and as booleans.
     live
@@ -130,6 +172,8 @@ class WarpState:
         Last mbarrier test that was answered with false: (position, address, parity).
     branch
         Index of each lane into the targets of a ``brx.idx``.
+    is_watched
+        Whether someone wants to know which statement is executed.
     insist
         Whether tests are answered truthfully, because the warp has waited.
     """
@@ -137,13 +181,12 @@ class WarpState:
     def __init__(self, warp: Warp, context: LaunchContext, live: int) -> None:
         self.warp, self.context = warp, context
         warp.actor.widen(live)
+        self.files: dict[str, Lanes] = {
+            width: np.zeros((rows, *_SHAPES[width]), _STORED[width])
+            for width, rows in context.rows.items()
+        }
         self.registers: list[Lanes] = [
-            np.zeros((LANES, 2), np.uint64)
-            if kind == "b128"
-            else np.zeros(
-                LANES, np.bool_ if kind == "pred" else STORAGE[TYPE_NBYTES[kind]]
-            )
-            for kind in context.kinds
+            self.files[width][row] for width, row in context.places
         ]
         self._views: dict[tuple[int, str], Lanes] = {}
         self.defined = [0] * len(self.registers)
@@ -160,6 +203,8 @@ class WarpState:
         self.polled: tuple[int, int, int] | None = None
         self.branch: Lanes = np.zeros(LANES, np.uint32)
         self.insist = False
+        machine = warp.machine
+        self.is_watched = machine.recorder is not None or machine.order.watches
 
     def view(self, index: int, dtype: np.dtype[Any]) -> Lanes:
         """Return the live lanes of a register as a type of its width."""
