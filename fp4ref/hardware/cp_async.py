@@ -20,7 +20,7 @@ from fp4ref.errors import ClusterFault, MisalignedAddress, OutOfBounds
 from fp4ref.hardware.in_flight import AsyncOp
 from fp4ref.hardware.order.knowledge import GENERIC
 from fp4ref.hardware.sm import Blocked, Warp
-from fp4ref.hardware.smem import store_generic
+from fp4ref.hardware.smem import mark_elements, store_generic
 from fp4ref.trace import Range
 
 
@@ -69,6 +69,8 @@ def copy(
     access.writes(smem, *writes, lanes=lanes)
 
     def land() -> None:
+        if _copy_at_once(warp, pieces, nbytes):
+            return
         for source, offset, size in pieces:
             data = np.zeros(nbytes, np.uint8)
             if size:
@@ -87,6 +89,28 @@ def copy(
     warp.cp_async_queue.append(op)
     warp.cp_async_issued.append(access)
     warp.cp_async_groups.append(op, warp.actor.active)
+
+
+def _copy_at_once(
+    warp: Warp, pieces: Sequence[tuple[int, int, int]], nbytes: int
+) -> bool:
+    """Copy all lanes' whole elements, if nobody wants to see each; False if not."""
+    machine, smem = warp.machine, warp.smem
+    whole = all(size == nbytes for _, _, size in pieces)
+    if machine.recorder is not None or not whole:
+        return False
+    sources, offsets = (
+        np.array([piece[i] for piece in pieces], np.int64) for i in range(2)
+    )
+    data = machine.gmem.gather_elements((sources - machine.gmem.base) // nbytes, nbytes)
+    if data is None:
+        return False
+    numbers = (offsets - smem.base) // nbytes
+    smem.scatter_elements(numbers, data)
+    first, last = int(offsets.min()), int(offsets.max())
+    around = Range(smem.space, first, last + nbytes - first)
+    mark_elements(warp, smem, numbers, nbytes, around)
+    return True
 
 
 def _pieces(

@@ -36,6 +36,8 @@ class GlobalMemory(Memory):
         super().__init__("gmem", BASE, 0)
         self.allocations: list[Allocation] = []
         self._starts: list[int] = []
+        self._used = 0
+        self._room, self._room_written = self.data, self.written
 
     def allocate(self, name: str, nbytes: int) -> int:
         """Return the address of `nbytes` new, poisoned bytes.
@@ -48,9 +50,19 @@ class GlobalMemory(Memory):
         if nbytes <= 0:
             raise InputError(f"{name}: {nbytes} bytes asked for; ask for at least 1")
         size = -(-nbytes // 512) * 512 + GAP
-        address = self.base + self.data.size
-        self.data = np.concatenate([self.data, np.full(size, POISON, np.uint8)])
-        self.written = np.concatenate([self.written, np.zeros(size, np.bool_)])
+        start, self._used = self._used, self._used + size
+        if self._used > self._room.size:
+            # Twice as much as needed: so that many allocations copy little. The rest
+            # takes no memory before it is used.
+            self._room = np.empty(2 * self._used, np.uint8)
+            self._room[:start] = self.data
+            self._room_written = np.zeros(2 * self._used, np.bool_)
+            self._room_written[:start] = self.written
+        self.data = self._room[: self._used]
+        self.data[start:] = POISON
+        self.written = self._room_written[: self._used]
+        self._elements.clear()
+        address = self.base + start
         self.allocations.append(Allocation(name, address, nbytes))
         self._starts.append(address)
         return address

@@ -17,6 +17,45 @@ from typing import Any, NamedTuple
 
 from fp4ref.trace import Dim3, Range
 
+Spans = dict[str, tuple[int, int]]
+"""First address and end of what is used in each memory."""
+
+
+class Reach(NamedTuple):
+    """Spans around all that an access touches, and around what it writes."""
+
+    touched: Spans
+    written: Spans
+
+    @classmethod
+    def of(cls, reads: Iterable[Range], writes: Iterable[Range]) -> Reach:
+        """Bound the ranges of an access."""
+        touched: Spans = {}
+        written: Spans = {}
+        for where in writes:
+            _widen(written, where)
+            _widen(touched, where)
+        for where in reads:
+            _widen(touched, where)
+        return cls(touched, written)
+
+    def may_conflict(self, other: Reach) -> bool:
+        """Whether one may write what the other one touches."""
+        return _meet(self.written, other.touched) or _meet(self.touched, other.written)
+
+
+def _widen(spans: Spans, where: Range) -> None:
+    first, end = spans.get(where.space, (where.start, where.end))
+    spans[where.space] = min(first, where.start), max(end, where.end)
+
+
+def _meet(some: Spans, others: Spans) -> bool:
+    for space, (first, end) in some.items():
+        other = others.get(space)
+        if other is not None and first < other[1] and other[0] < end:
+            return True
+    return False
+
 
 @dataclass(eq=False, slots=True)
 class AsyncOp:
@@ -58,6 +97,19 @@ class AsyncOp:
     landed: bool = False
     landed_at: int = -1
     access: Any = None
+    _reach: Reach | None = None
+
+    @property
+    def reach(self) -> Reach:
+        """Spans around its bytes."""
+        if self._reach is None:
+            self._reach = Reach.of(self.reads, self.writes)
+        return self._reach
+
+    @property
+    def may_land(self) -> bool:
+        """Whether all has landed that comes before it."""
+        return all(before.landed for before in self.after)
 
     @property
     def statement(self) -> str:

@@ -6,6 +6,7 @@ The block-scaled kinds have one format of it, the kinds without scales another.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 from fp4ref.errors import DescriptorFault, NotModelled
@@ -81,6 +82,7 @@ class InstrDescriptor:
         )
 
     @classmethod
+    @lru_cache(maxsize=64)
     def decode(cls, word: int, cta_group: int = 1) -> InstrDescriptor:
         """Read a 32-bit word.
 

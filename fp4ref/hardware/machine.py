@@ -217,9 +217,9 @@ class Machine(MachineState):
             watch(self)
         warps = self._warps()
         runnable = [w for w in warps if w.blocked is None or w.blocked.ready()]
-        landable = [
-            op for op in self.in_flight if all(before.landed for before in op.after)
-        ]
+        landable: list[AsyncOp] = []
+        if not (runnable and self.schedule.warps_first):
+            landable = [op for op in self.in_flight if op.may_land]
         choice = self.schedule.choose(runnable, landable)
         if choice is None:
             if warps:

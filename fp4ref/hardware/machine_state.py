@@ -16,7 +16,7 @@ from fp4ref.errors import HardwareFault, InputError, ReadWhileInFlight
 from fp4ref.hardware.advisory import SILENT, Advisory
 from fp4ref.hardware.byte_array import Memory
 from fp4ref.hardware.global_memory import GlobalMemory
-from fp4ref.hardware.in_flight import AsyncOp, closure, find_conflict
+from fp4ref.hardware.in_flight import AsyncOp, Reach, closure, find_conflict
 from fp4ref.hardware.order.engine import Order
 from fp4ref.hardware.order.unobserved import Unobserved
 from fp4ref.hardware.schedule import Eager, Schedule
@@ -141,7 +141,7 @@ class MachineState:
             raise
         finally:
             self.agent, self._landing = outer_agent, outer_landing
-        after = sorted(before.landed_at for before in op.after)
+        before = op.after
         op.finish()
         self.in_flight.remove(op)
         if self.recorder:
@@ -156,7 +156,7 @@ class MachineState:
                 source=op.source,
                 kernel_source=op.kernel_source,
                 issued=op.issued,
-                after=after,
+                after=sorted(each.landed_at for each in before),
             )
             op.landed_at = event.step
 
@@ -182,19 +182,26 @@ class MachineState:
         ReadWhileInFlight
             It conflicts with one of the others.
         """
-        if self.in_flight:
-            ordered = closure(after)
-            for other in self.in_flight:
-                if other not in ordered:
-                    self._check_conflict(who, operation, reads, writes, other)
+        if not self.in_flight:
+            return
+        mine = Reach.of(reads, writes)
+        near = [op for op in self.in_flight if mine.may_conflict(op.reach)]
+        ordered = closure(after) if near else ()
+        for other in near:
+            if other not in ordered:
+                self._check_conflict(who, operation, reads, writes, other)
 
     def guard(self, where: Range, is_write: bool) -> None:
         """Raise `ReadWhileInFlight` if an operation in flight still uses `where`."""
         if self._landing:
             return
+        if not self.in_flight:
+            return
+        reads, writes = ((), (where,)) if is_write else ((where,), ())
+        mine = Reach.of(reads, writes)
         for other in self.in_flight:
-            reads, writes = ((), (where,)) if is_write else ((where,), ())
-            self._check_conflict(self.agent, "an access", reads, writes, other)
+            if mine.may_conflict(other.reach):
+                self._check_conflict(self.agent, "an access", reads, writes, other)
 
     def _check_conflict(
         self,

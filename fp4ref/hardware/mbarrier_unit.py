@@ -12,7 +12,7 @@ itself).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -30,8 +30,7 @@ _COUNT = 1 << 20
 _TX = 1 << 21
 
 
-@dataclass(frozen=True, slots=True)
-class MbarrierState:
+class MbarrierState(NamedTuple):
     """The four fields of the 64-bit word."""
 
     phase: int
@@ -49,6 +48,7 @@ class MbarrierState:
         )
 
     @classmethod
+    @lru_cache(maxsize=4096)
     def decode(cls, word: int) -> MbarrierState:
         """Read the 64-bit word."""
         # Of the two ends of 21 bits the range of the tx-count has neither.
@@ -112,6 +112,7 @@ class MbarrierUnit:
 
     def __init__(self, smem: SharedMemory) -> None:
         self.smem = smem
+        self._words = smem.data.view("<u8")
         self.live: dict[int, int] = {}
         self.completed: dict[int, int] = {}
         self.books: dict[int, list[list[Credit]]] = {}
@@ -146,8 +147,7 @@ class MbarrierUnit:
                 "plain memory",
                 remedy="initialise the barrier and make the init visible",
             )
-        at = address - self.smem.base
-        word = int.from_bytes(self.smem.data[at : at + NBYTES].tobytes(), "little")
+        word = int(self._words[(address - self.smem.base) // NBYTES])
         if word != self.live[address]:
             raise MbarrierCorrupted(
                 f"the mbarrier holds {word:#018x}, the last mbarrier operation left "
@@ -163,19 +163,15 @@ class MbarrierUnit:
     def store(self, address: int, state: MbarrierState) -> None:
         """Write `state` and let the trace see the change."""
         where = Range(self.smem.space, address, NBYTES)
-        before = (
-            MbarrierState.decode(self.live[address]).counts
-            if address in self.live
-            else (0, 0, 0)
-        )
-        word = state.encode()
+        word, before = state.encode(), self.live.get(address)
         data = np.frombuffer(word.to_bytes(NBYTES, "little"), np.uint8)
         self.smem.write(where, data.reshape(1, NBYTES))
         self.live[address] = word
         if self.smem.recorder:
             label = self.smem.labels.get(address, "")
+            was = (0, 0, 0) if before is None else MbarrierState.decode(before).counts
             self.smem.recorder.barrier(
-                Barrier(self.smem.space, address, label, before, state.counts)
+                Barrier(self.smem.space, address, label, was, state.counts)
             )
 
     def update(
@@ -215,12 +211,12 @@ class MbarrierUnit:
                 rule="a phase takes exactly its expected arrivals [PTX: mbarrier]",
                 remedy="initialise the barrier with the number of real arrivals",
             )
-        state = replace(state, tx_count=tx_count, pending=state.pending - arrivals)
+        state = state._replace(tx_count=tx_count, pending=state.pending - arrivals)
         books = self.books.setdefault(address, [[]])
         step = self.smem.recorder.step if self.smem.recorder else -1
         books[-1].append(Credit(who, issuer or who, arrivals, tx_bytes, step))
         if state.pending == 0 and state.tx_count == 0:
-            state = replace(state, phase=state.phase ^ 1, pending=state.expected)
+            state = state._replace(phase=state.phase ^ 1, pending=state.expected)
             self.completed[address] = self.completed.get(address, 0) + 1
             books.append([])
             del books[:-PHASES_KEPT]
@@ -243,7 +239,7 @@ class MbarrierUnit:
                 rule=f"the pending count is at most {MAX_COUNT} [PTX: mbarrier]",
                 remedy="arrive with fewer threads, or with .noinc and a count in init",
             )
-        self.store(address, replace(state, pending=state.pending + count))
+        self.store(address, state._replace(pending=state.pending + count))
 
     def has_completed(self, address: int, parity: int) -> bool:
         """Whether the phase of `parity` is complete: the current phase is another."""

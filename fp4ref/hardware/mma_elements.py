@@ -99,6 +99,12 @@ class ElementTile(Tile):
         chunks = offsets.reshape(self.rows, -1, _CHUNK)[:, :, :data]
         return np.ascontiguousarray(chunks.reshape(self.rows, -1))
 
+    def read(self) -> Bytes:
+        """Gather the tile, shape (rows, bytes)."""
+        if self.mn_major or self.element.bits < 8:
+            return self.smem.gather_async(self.addresses, self.where)
+        return Tile.read(self)
+
     def codes(self, negate: bool) -> Codes:
         """Read the elements, shape (M or N, K); negate them by their sign bit."""
         lines = unpack_codes(self.read(), self.element)

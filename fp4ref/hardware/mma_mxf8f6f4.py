@@ -15,7 +15,7 @@ from fp4ref.errors import DescriptorFault
 from fp4ref.hardware.cta_pair import participants, with_group
 from fp4ref.hardware.data_path import DATA_PATHS
 from fp4ref.hardware.mma_elements import ElementShare, ElementTile, read_codes
-from fp4ref.hardware.mma_operands import Accumulator, find_scales, read_scales
+from fp4ref.hardware.mma_operands import Accumulator, Shares, find_scales, read_scales
 from fp4ref.hardware.mxf8f6f4_descriptor import Mxf8f6f4InstrDescriptor
 from fp4ref.hardware.sm import Warp
 from fp4ref.hardware.smem import SmemDescriptor
@@ -79,7 +79,7 @@ def mma(
     issue_mma(
         warp,
         with_group(operands, cta_group),
-        shares,
+        Shares.of(shares),
         partial(_multiply, warp.who, i, shares),
     )
 

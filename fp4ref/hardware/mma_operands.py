@@ -7,19 +7,20 @@ in both CTAs: each has its own rows of A and D, and half of the rows of B.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fp4ref.errors import DescriptorFault, ScaleFactorFault
-from fp4ref.hardware.advisory import Advisory
 from fp4ref.hardware.data_path import DATA_PATHS, DataPath
 from fp4ref.hardware.shared_memory import SharedMemory
 from fp4ref.hardware.sm import Warp
 from fp4ref.hardware.smem import SmemDescriptor
 from fp4ref.hardware.tensor_memory import (
+    CELL_NBYTES,
     LANES,
     SF_ID_MASK,
     TensorMemory,
@@ -76,7 +77,8 @@ class Tile:
 
     def read(self) -> Bytes:
         """Gather the tile, shape (rows, row_nbytes)."""
-        return self.smem.gather_async(self.addresses, self.where)
+        chunks = self.desc.chunk_index(self.rows, self.row_nbytes)
+        return self.smem.gather_chunks_async(chunks, self.where)
 
 
 def tile_range(
@@ -199,6 +201,11 @@ class Scales:
     rows: int
     parts: int = 1
 
+    @property
+    def is_odd(self) -> bool:
+        """Whether they start in an odd column: PTX does not forbid it."""
+        return self.where.start // CELL_NBYTES % 2 == 1
+
 
 def find_scales(
     warp: Warp,
@@ -208,10 +215,7 @@ def find_scales(
     tmem: TensorMemory | None = None,
     parts: int = 1,
 ) -> Scales:
-    """Name the scales at `taddr`, of `rows` rows in each lane quarter.
-
-    An odd column counts as an advisory: PTX does not forbid it.
-    """
+    """Name the scales at `taddr`, of `rows` rows in each lane quarter."""
     tmem = tmem or warp.tmem
     lane, column = lane_column(taddr & ~SF_ID_MASK)
     if lane:
@@ -224,8 +228,6 @@ def find_scales(
         )
     columns = -(-rows // SF_ROWS)
     tmem.check_allocated(column, columns, warp.who)
-    if column % 2:
-        warp.machine.allows(Advisory.ODD_SCALE_COLUMN)
     return Scales(tmem, tmem.rectangle(0, LANES, column, columns), rows, parts)
 
 
@@ -239,9 +241,10 @@ def read_scales(scales: Scales, who: str, sf_id: int, count: int) -> NDArray[np.
     """
     columns, parts = scales.where.nbytes // 4, scales.parts
     copies = 4 // parts
-    cells = scales.tmem.read(scales.where)
-    cells = cells.reshape(parts, copies, SF_ROWS, columns, 4)
-    if (cells != cells[:, :1]).any():
+    words = scales.tmem.read(scales.where).view(np.uint32)
+    words = words.reshape(parts, copies, SF_ROWS, columns)
+    if any(part.tobytes() != copies * part[0].tobytes() for part in words):
+        cells = words.view(np.uint8).reshape(parts, copies, SF_ROWS, columns, 4)
         part, copy, lane, column, byte = np.argwhere(cells != cells[:, :1])[0]
         row = column * SF_ROWS + lane + part * scales.rows
         first = copies * SF_ROWS * part + lane
@@ -260,8 +263,10 @@ def read_scales(scales: Scales, who: str, sf_id: int, count: int) -> NDArray[np.
             if parts == 1
             else "copy with 64x128b.warpx2::01_23",
         )
-    by_row = cells[:, 0].transpose(0, 2, 1, 3).reshape(parts, columns * SF_ROWS, 4)
-    codes = by_row[:, : scales.rows, sf_id : sf_id + count]
+    by_row = np.ascontiguousarray(words[:, 0].swapaxes(1, 2))  # (parts, columns, 32)
+    codes = by_row.view(np.uint8).reshape(parts, columns * SF_ROWS, 4)
+    if (columns * SF_ROWS, count) != (scales.rows, 4):
+        codes = codes[:, : scales.rows, sf_id : sf_id + count]
     return np.ascontiguousarray(codes.reshape(-1, count))
 
 
@@ -288,6 +293,25 @@ class Share:
     def reads(self) -> list[Range]:
         """All that the MMA reads in this CTA."""
         return [*(each.where for each in self.tiles), *self.cells_read]
+
+
+ShareT = TypeVar("ShareT", bound=Share, covariant=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Shares(Generic[ShareT]):
+    """What the CTAs hold of an MMA, and all that it reads and writes."""
+
+    each: tuple[ShareT, ...]
+    reads: tuple[Range, ...]
+    writes: tuple[Range, ...]
+
+    @classmethod
+    def of(cls, shares: Sequence[ShareT]) -> Shares[ShareT]:
+        """Collect what each share names."""
+        reads = tuple(where for share in shares for where in share.reads)
+        writes = tuple(block for share in shares for block in share.d.blocks)
+        return cls(tuple(shares), reads, writes)
 
 
 def join_rows(parts: list[NDArray[Unsigned]]) -> NDArray[Unsigned]:

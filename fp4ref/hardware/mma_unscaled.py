@@ -22,7 +22,7 @@ from fp4ref.hardware.mma_elements import (
     ElementTile,
     read_codes,
 )
-from fp4ref.hardware.mma_operands import Accumulator, Tile
+from fp4ref.hardware.mma_operands import Accumulator, Shares, Tile
 from fp4ref.hardware.sm import Warp
 from fp4ref.hardware.smem import SmemDescriptor
 from fp4ref.hardware.tcgen05_issue import issue_mma
@@ -85,7 +85,7 @@ def mma(
     issue_mma(
         warp,
         with_group(operands, cta_group),
-        shares,
+        Shares.of(shares),
         partial(_multiply, warp, i, shares),
     )
 

@@ -18,10 +18,19 @@ OpT = TypeVar("OpT")
 
 
 class Schedule(Protocol):
-    """A policy for the order of events."""
+    """A policy for the order of events.
+
+    Attributes
+    ----------
+    lands_at_issue
+        Whether nothing stays in flight.
+    warps_first
+        Whether nothing lands while a warp can run.
+    """
 
     name: str
     lands_at_issue: bool
+    warps_first: bool
 
     def choose(self, warps: Sequence[WarpT], ops: Sequence[OpT]) -> WarpT | OpT | None:
         """Pick one of the runnable warps or landable operations; None if neither."""
@@ -37,6 +46,7 @@ class Eager:
 
     name = "eager"
     lands_at_issue = True
+    warps_first = True
 
     def choose(self, warps: Sequence[WarpT], ops: Sequence[OpT]) -> WarpT | OpT | None:
         """Return the first warp, else the oldest operation."""
@@ -52,6 +62,7 @@ class Late:
 
     name = "late"
     lands_at_issue = False
+    warps_first = True
 
     def choose(self, warps: Sequence[WarpT], ops: Sequence[OpT]) -> WarpT | OpT | None:
         """Return the first warp, else the newest operation."""
@@ -66,6 +77,7 @@ class Seeded:
     """Any runnable warp or landable operation, with equal chance."""
 
     lands_at_issue = False
+    warps_first = False
 
     def __init__(self, seed: int) -> None:
         self.name = f"seed {seed}"

@@ -11,6 +11,7 @@ the bytes: a report at the end of the launch would come after wrong numbers.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -48,6 +49,12 @@ class Signaller(NamedTuple):
     warps: tuple[int, ...]
 
 
+NO_BYTES = (NBYTES + BASE, BASE)
+"""Ends of a span of addresses that holds none."""
+
+CHUNK = 16
+"""Bytes that every swizzle and every matrix descriptor keep together."""
+
 NOBODY = Signaller("", ())
 """Where the set-up does not say who."""
 
@@ -55,6 +62,13 @@ NOBODY = Signaller("", ())
 def writer_mark(rank: int, warp: int) -> int:
     """Return what `SharedMemory.unfenced_by` holds for a warp of the CTA of `rank`."""
     return 1 + warp + 32 * rank
+
+
+@lru_cache(maxsize=64)
+def _marks(mark: int, nbytes: int) -> np.void:
+    """Return the marks of a group of bytes."""
+    found: np.void = np.full(nbytes, mark, np.uint16).view(f"V{2 * nbytes}")[0]
+    return found
 
 
 class SharedMemory(Memory):
@@ -73,6 +87,7 @@ class SharedMemory(Memory):
     def __init__(self, sm: int) -> None:
         super().__init__(f"smem{sm}", BASE, NBYTES)
         self.unfenced_by: NDArray[np.uint16] = np.zeros(NBYTES, np.uint16)
+        self._marked = NO_BYTES
         self.labels: dict[int, str] = {}
         self.signallers: dict[int, Signaller] = {}
 
@@ -93,7 +108,8 @@ class SharedMemory(Memory):
             A byte was written by ``st.shared`` and not fenced since.
         """
         self.check_bounds(where)
-        self._check_fenced(self.window(self.unfenced_by, where), where, "read")
+        if self.may_be_marked(where):
+            self._check_fenced(self.window(self.unfenced_by, where), where, "read")
         return self.read(where)
 
     def write_async(self, where: Range, data: Bytes) -> None:
@@ -106,35 +122,73 @@ class SharedMemory(Memory):
             could come last.
         """
         self.check_bounds(where)
-        self._check_fenced(self.window(self.unfenced_by, where), where, "overwritten")
+        if self.may_be_marked(where):
+            writers = self.window(self.unfenced_by, where)
+            self._check_fenced(writers, where, "overwritten")
         self.write(where, data)
 
     def gather_async(self, addresses: NDArray[np.int64], within: Range) -> Bytes:
         """Read scattered bytes through the async proxy; `within` bounds them."""
         self.check_bounds(within)
         self.guard(within, False)
-        at = addresses - self.base
         # Often the whole of `within` is good, which is cheaper to find out.
-        if self.window(self.unfenced_by, within).any():
-            self._check_fenced(self.unfenced_by[at], within, "read")
-        if not self.window(self.written, within).all():
-            unknown = ~self.written[at]
+        if self.may_be_marked(within):
+            self._check_fenced(self.unfenced_by[addresses - self.base], within, "read")
+        if not self.is_written(within):
+            unknown = ~self.written[addresses - self.base]
             if unknown.any():
                 first = int(addresses[unknown].min())
                 raise self.never_written(first, int(unknown.sum()), addresses.size)
         if self.recorder:
             self.recorder.read(within)
-        data: Bytes = self.data[at]
+        data: Bytes = self.data[addresses - self.base]
         return data
+
+    def gather_chunks_async(self, index: NDArray[np.intp], within: Range) -> Bytes:
+        """Do the same for a tile of whole chunks; (rows, row bytes).
+
+        Parameters
+        ----------
+        index : (rows, chunks of a row)
+            Number of each chunk, counted from `BASE`.
+        """
+        self.check_bounds(within)
+        if self.may_be_marked(within) or not self.is_written(within):
+            first = self.base + CHUNK * index[..., None]
+            addresses = (first + np.arange(CHUNK)).reshape(len(index), -1)
+            return self.gather_async(addresses, within)
+        self.guard(within, False)
+        if self.recorder:
+            self.recorder.read(within)
+        chunks, _ = self.elements(CHUNK)
+        data: Bytes = chunks.take(index).view(np.uint8)
+        return data
+
+    def may_be_marked(self, where: Range) -> bool:
+        """Whether a byte of `where` can await a proxy fence."""
+        first, last = self._marked
+        return where.start < last and first < where.end
+
+    def _span_mark(self, where: Range) -> None:
+        first, last = self._marked
+        self._marked = min(first, where.start), max(last, where.end)
 
     def mark_unfenced(self, where: Range, mark: int) -> None:
         """Note a write by the generic proxy of the writer of `mark`."""
+        self._span_mark(where)
         self.window(self.unfenced_by, where)[:] = mark
+
+    def mark_elements(
+        self, index: NDArray[np.int64], nbytes: int, around: Range, mark: int
+    ) -> None:
+        """Do the same for groups of `nbytes` by their numbers, bounded by `around`."""
+        self._span_mark(around)
+        self.unfenced_by.view(f"V{2 * nbytes}")[index] = _marks(mark, nbytes)
 
     def fence(self, where: Range, mark: int) -> None:
         """Forget the writes of the writer of `mark`: it has executed a proxy fence."""
         writers = self.window(self.unfenced_by, where)
-        writers[writers & ~np.uint16(_BEHIND_BARRIER) == mark] = 0
+        np.copyto(writers, 0, where=writers & ~np.uint16(_BEHIND_BARRIER) == mark)
 
     def reach_barrier(self, where: Range, mark: int) -> None:
         """Note that the unfenced writes of the writer of `mark` precede a barrier."""
@@ -174,5 +228,6 @@ class SharedMemory(Memory):
         """Start a new CTA: nothing is written, no label is known."""
         super().forget()
         self.unfenced_by[:] = 0
+        self._marked = NO_BYTES
         self.labels = {}
         self.signallers = {}

@@ -7,7 +7,7 @@ drives the same `Warp` object, instruction by instruction.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Hashable, Mapping, Sequence
 from functools import wraps
 from inspect import isgeneratorfunction
 from types import TracebackType
@@ -59,7 +59,8 @@ class Warp:
     actor
         What is ordered before its lanes' next accesses.
     unfenced
-        ``st.shared`` ranges since the last ``fence.proxy.async``.
+        A range around the bytes of ``st.shared`` since the last ``fence.proxy.async``,
+        by memory; which of them are this warp's, their marks say.
     kernel_source
         ``file:line`` of the CUDA statement, while compiled code runs.
     bulk_open, bulk_groups, bulk_count
@@ -89,7 +90,7 @@ class Warp:
         self.body: Body | None = None
         self.blocked: Blocked | None = None
         self.done = False
-        self.unfenced: set[tuple[SharedMemory, Range]] = set()
+        self.unfenced: dict[SharedMemory, Range] = {}
         self.bulk_open: list[AsyncOp] = []
         self.bulk_groups: list[list[AsyncOp]] = []
         self.bulk_count = 0
@@ -112,7 +113,11 @@ class Warp:
 
     def frame(self, *ids: str) -> _FrameScope:
         """Label the events inside a ``with`` block with frame ids."""
-        return _FrameScope(self.frames, ids)
+        return (
+            _NO_FRAMES
+            if self.machine.recorder is None
+            else _FrameScope(self.frames, ids)
+        )
 
     @property
     def now(self) -> int:
@@ -173,15 +178,17 @@ class Warp:
         ReadWhileInFlight
             It conflicts with an operation in flight that it is not ordered after.
         """
+        machine = self.machine
+        traced = machine.recorder is not None
         waiting = [op for op in after if not op.landed]
-        self.machine.check_conflicts(self.who, operation, reads, writes, waiting)
+        if machine.in_flight:
+            machine.check_conflicts(self.who, operation, reads, writes, waiting)
+        step = -1 if part_of is None else part_of.issued
         if part_of is None:
-            first = sorted({op.issued for op in waiting})
-            step = self.record(operation, operands, kind="issue", after=first)
-            self.machine.count(operation)
-        else:
-            step = part_of.issued
-        traced = self.machine.recorder is not None
+            if traced:
+                first = sorted({op.issued for op in waiting})
+                step = self.record(operation, operands, kind="issue", after=first)
+            machine.count(operation)
         op = AsyncOp(
             who=self.who,
             sm=self.cta.sm.index,
@@ -199,7 +206,7 @@ class Warp:
             kernel_source=self.kernel_source,
             issued=step,
         )
-        self.machine.put_in_flight(op)
+        machine.put_in_flight(op)
         return op
 
     def statement(self) -> str:
@@ -226,18 +233,20 @@ def frame(*ids: str) -> Callable[[F], F]:
     """
 
     def label(function: F) -> F:
-        if isgeneratorfunction(function):
+        is_generator = isgeneratorfunction(function)
 
-            @wraps(function)
-            def steps(first: Any, *rest: Any, **named: Any) -> Generator[Any, Any, Any]:
-                with getattr(first, "warp", first).frame(*ids):
-                    return (yield from function(first, *rest, **named))
-
-            return cast("F", steps)
+        def steps(first: Any, *rest: Any, **named: Any) -> Generator[Any, Any, Any]:
+            with getattr(first, "warp", first).frame(*ids):
+                return (yield from function(first, *rest, **named))
 
         @wraps(function)
         def call(first: Any, *rest: Any, **named: Any) -> Any:
-            with getattr(first, "warp", first).frame(*ids):
+            warp = getattr(first, "warp", first)
+            if warp.machine.recorder is None:
+                return function(first, *rest, **named)
+            if is_generator:
+                return steps(first, *rest, **named)
+            with warp.frame(*ids):
                 return function(first, *rest, **named)
 
         return cast("F", call)
@@ -266,6 +275,10 @@ class _FrameScope:
             del self._stack[-len(self._ids) :]
 
 
+_NO_FRAMES = _FrameScope([], ())
+"""Of a run that nothing records."""
+
+
 def elect_sync(warp: Warp, mask: int = 0xFFFF_FFFF) -> int:
     """``elect.sync``: the elected lane, always the lowest of `mask`. Frame 5.4.3."""
     lane = (mask & -mask).bit_length() - 1
@@ -284,6 +297,8 @@ class Cta:
         Position in the cluster; bits 24 and up of its shared addresses.
     place
         Numbers of its cluster and of itself in the grid.
+    named
+        What operands of its tcgen05 instructions name.
     clc_refusal, clc_failed
         Where a ``try_cancel`` answered that nothing is left, and whether a thread has
         read that answer.
@@ -303,6 +318,7 @@ class Cta:
         self.clc_refusal: Range | None = None
         self.clc_failed = False
         self.warps: list[Warp] = []
+        self.named: dict[Hashable, Any] = {}
 
     @property
     def smem_base(self) -> int:

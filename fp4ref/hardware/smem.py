@@ -12,12 +12,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fp4ref.errors import DescriptorFault, MisalignedAddress, NotModelled
-from fp4ref.hardware.shared_memory import writer_mark
+from fp4ref.hardware.shared_memory import BASE, CHUNK, SharedMemory, writer_mark
 from fp4ref.hardware.sm import Cta, Warp
 from fp4ref.layout import SwizzleMode
 from fp4ref.trace import Bytes, Range
@@ -35,7 +36,28 @@ def store_generic(warp: Warp, cta: Cta, offset: int, data: Bytes) -> None:
     where = Range(cta.smem.space, offset, data.size)
     cta.smem.write(where, data.reshape(1, -1))
     cta.smem.mark_unfenced(where, _mark(warp))
-    warp.unfenced.add((cta.smem, where))
+    leave_unfenced(warp, cta.smem, where)
+
+
+def leave_unfenced(warp: Warp, memory: SharedMemory, where: Range) -> None:
+    """Remember that the warp has marked bytes of `where`, and perhaps others near."""
+    known = warp.unfenced.get(memory)
+    if known is not None:
+        start = min(known.start, where.start)
+        where = Range(memory.space, start, max(known.end, where.end) - start)
+    warp.unfenced[memory] = where
+
+
+def mark_elements(
+    warp: Warp,
+    memory: SharedMemory,
+    index: NDArray[np.int64],
+    nbytes: int,
+    around: Range,
+) -> None:
+    """Mark groups of bytes by their numbers, all of them inside `around`."""
+    memory.mark_elements(index, nbytes, around, _mark(warp))
+    leave_unfenced(warp, memory, around)
 
 
 def load_generic(cta: Cta, offset: int, nbytes: int) -> Bytes:
@@ -107,12 +129,13 @@ def fence_proxy_async(warp: Warp, space: str = "shared::cta") -> None:
     if space == "global":
         order.fence_proxy_async(warp.actor, (warp.machine.gmem.space,))
         return
-    peers = [cta.smem.space for cta in warp.cta.cluster.ctas]
-    spaces = {"generic": None, "shared::cluster": tuple(peers)}
-    own = (warp.smem.space,)
-    order.fence_proxy_async(warp.actor, spaces.get(space, own))
+    if order.watches:
+        peers = [cta.smem.space for cta in warp.cta.cluster.ctas]
+        spaces = {"generic": None, "shared::cluster": tuple(peers)}
+        own = (warp.smem.space,)
+        order.fence_proxy_async(warp.actor, spaces.get(space, own))
     for each in (each for cta in warp.cta.cluster.ctas for each in cta.warps):
-        for memory, where in each.unfenced:
+        for memory, where in each.unfenced.items():
             memory.fence(where, _mark(each))
         each.unfenced.clear()
     warp.record("fence.proxy.async.shared::cta", {})
@@ -120,7 +143,7 @@ def fence_proxy_async(warp: Warp, space: str = "shared::cta") -> None:
 
 def reach_barrier(warp: Warp) -> None:
     """Note that this warp's unfenced st.shared come before a CTA barrier."""
-    for memory, where in warp.unfenced:
+    for memory, where in warp.unfenced.items():
         memory.reach_barrier(where, _mark(warp))
 
 
@@ -169,6 +192,7 @@ class SmemDescriptor:
         )
 
     @classmethod
+    @lru_cache(maxsize=1024)
     def decode(cls, word: int) -> SmemDescriptor:
         """Read a 64-bit word.
 
@@ -248,6 +272,24 @@ class SmemDescriptor:
         )
         return offsets + (self.start - period)
 
+    def chunk_index(self, rows: int, row_nbytes: int) -> NDArray[np.intp]:
+        """Number of every 16-byte chunk of a K-major tile, counted from `BASE`.
+
+        Shape (rows, row_nbytes / 16). Addresses are in units of chunks, and no swizzle
+        tears one.
+        """
+        period = self.start & (_PERIOD - 1)
+        chunks = _tile_chunks(
+            self.swizzle,
+            period,
+            self.leading_nbytes,
+            self.stride_nbytes,
+            rows,
+            row_nbytes,
+            self.base_offset,
+        )
+        return chunks + ((self.start - period - BASE) >> 4)
+
     def mn_major_offsets(self, k: int, row_nbytes: int) -> NDArray[np.int64]:
         """Shared address of every byte of an MN-major tile, shape (k, row_nbytes).
 
@@ -301,6 +343,12 @@ def _tile_offsets(
     linear = start + row // 8 * stride_nbytes + row % 8 * pitch + inner
     counted = linear - (base_offset << 7)
     return np.asarray(linear ^ counted ^ swizzle.swizzle(counted), np.int64)
+
+
+@lru_cache(maxsize=256)
+def _tile_chunks(*layout: Any) -> NDArray[np.intp]:
+    """Return every 16th byte of `_tile_offsets`, in chunks."""
+    return np.asarray(_tile_offsets(*layout)[:, ::CHUNK] >> 4, np.intp)
 
 
 @lru_cache(maxsize=256)

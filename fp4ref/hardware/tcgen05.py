@@ -7,9 +7,9 @@ descriptors, idesc and TMEM addresses (`mma_operands`). What comes after what is
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -23,12 +23,13 @@ from fp4ref.hardware.mma_operands import (
     SF_ROWS,
     Accumulator,
     Share,
+    Shares,
     Tile,
     find_scales,
     join_rows,
     read_scales,
 )
-from fp4ref.hardware.sm import Warp
+from fp4ref.hardware.sm import Cta, Warp
 from fp4ref.hardware.smem import SmemDescriptor
 from fp4ref.hardware.tcgen05_issue import (
     before_cp,
@@ -36,6 +37,7 @@ from fp4ref.hardware.tcgen05_issue import (
     in_flight_of,
     issue,
     issue_mma,
+    named_once,
     observe,
 )
 from fp4ref.hardware.tensor_memory import (
@@ -45,9 +47,8 @@ from fp4ref.hardware.tensor_memory import (
     lane_column,
 )
 from fp4ref.layout import SwizzleMode
-from fp4ref.numerics import unpack_e2m1
 from fp4ref.numerics.elements import legal_scale_formats
-from fp4ref.numerics.instruction import mma_block_scaled
+from fp4ref.numerics.instruction import codes_of, mma_block_scaled
 from fp4ref.trace import Range
 
 MMA_K = 64
@@ -83,6 +84,46 @@ def cp(
     DescriptorFault, NotModelled, TmemAllocationFault, MissingProxyFence, ClusterFault
     """
     ctas = participants(warp, cta_group, "tcgen05.cp")
+    bits = "tcgen05.cp", taddr, s_desc, shape
+    copies = named_once(ctas, bits, lambda: _copies(warp, ctas, taddr, s_desc, shape))
+    targets = [each.target for each in copies]
+    observe(
+        warp,
+        "tcgen05.cp",
+        tiles=[each.source for each in copies],
+        reads=[],
+        writes=[(each.tmem, [each.target]) for each in copies],
+    )
+
+    def land() -> None:
+        for source, tmem, target in copies:
+            rows = source.read()
+            tmem.write(target, np.concatenate((rows, rows, rows, rows)))
+
+    operands = {"taddr": taddr, "s_desc": s_desc, "shape": shape, "nbytes": CP_NBYTES}
+    issue(
+        warp,
+        "tcgen05.cp",
+        with_group(operands, cta_group),
+        land,
+        reads=[each.source.where for each in copies],
+        writes=targets,
+        after=before_cp(warp, targets),
+    )
+
+
+class _Copy(NamedTuple):
+    """What a copy of scales does in one CTA."""
+
+    source: Tile
+    tmem: TensorMemory
+    target: Range
+
+
+def _copies(
+    warp: Warp, ctas: Sequence[Cta], taddr: int, s_desc: int, shape: str
+) -> list[_Copy]:
+    """Name what ``tcgen05.cp`` reads and writes in each CTA."""
     desc = SmemDescriptor.decode(s_desc)
     if shape != "32x128b.warpx4" or desc.swizzle is not SwizzleMode.NONE:
         raise NotModelled(
@@ -100,35 +141,13 @@ def cp(
             rule="warpx4 writes all four lane quarters from lane 0",
             remedy="clear the lane field",
         )
-    copies: list[tuple[Tile, TensorMemory, Range]] = []
+    copies = []
     for cta in ctas:
         cta.tmem.check_allocated(column, 4, warp.who)
         source = Tile.of(warp, desc, SF_ROWS, 16, cta.smem)
-        copies.append((source, cta.tmem, cta.tmem.rectangle(0, LANES, column, 4)))
-    targets = [target for _, _, target in copies]
-    observe(
-        warp,
-        "tcgen05.cp",
-        tiles=[source for source, _, _ in copies],
-        reads=[],
-        writes=[(tmem, [target]) for _, tmem, target in copies],
-    )
-
-    def land() -> None:
-        for source, tmem, target in copies:
-            rows = source.read()
-            tmem.write(target, np.tile(rows, (4, 1)))
-
-    operands = {"taddr": taddr, "s_desc": s_desc, "shape": shape, "nbytes": CP_NBYTES}
-    issue(
-        warp,
-        "tcgen05.cp",
-        with_group(operands, cta_group),
-        land,
-        reads=[source.where for source, _, _ in copies],
-        writes=targets,
-        after=before_cp(warp, targets),
-    )
+        target = cta.tmem.rectangle(0, LANES, column, 4)
+        copies.append(_Copy(source, cta.tmem, target))
+    return copies
 
 
 def mma(
@@ -167,13 +186,43 @@ def mma(
         There is no peer, or the kernel uses the other group too.
     """
     ctas = participants(warp, cta_group, "tcgen05.mma")
-    i = InstrDescriptor.decode(idesc, cta_group)
-    vec_size = _check_scales(warp, i, kind, scale_vec)
-    a_smem, b_smem = SmemDescriptor.decode(a_desc), SmemDescriptor.decode(b_desc)
+    operands: dict[str, Any] = {
+        "d_tmem": d_tmem,
+        "a_desc": a_desc,
+        "b_desc": b_desc,
+        "idesc": idesc,
+        "sfa_tmem": sfa_tmem,
+        "sfb_tmem": sfb_tmem,
+        "enable_input_d": enable_input_d,
+        "kind": kind,
+        "scale_vec": scale_vec,
+    }
+    i, vec_size, shares = named_once(
+        ctas,
+        ("tcgen05.mma", cta_group, *operands.values()),
+        lambda: _decode(warp, ctas, cta_group, operands),
+    )
+    issue_mma(
+        warp,
+        with_group(operands, cta_group),
+        shares,
+        partial(_multiply, warp.who, i, vec_size, shares.each),
+    )
+
+
+def _decode(
+    warp: Warp, ctas: Sequence[Cta], cta_group: int, operands: Mapping[str, Any]
+) -> tuple[InstrDescriptor, int, Shares[Share]]:
+    """Return the descriptor of an MMA, elements per scale, and what it names."""
+    i = InstrDescriptor.decode(operands["idesc"], cta_group)
+    vec_size = _check_scales(warp, i, operands["kind"], operands["scale_vec"])
+    a_smem, b_smem = (SmemDescriptor.decode(operands[x]) for x in ("a_desc", "b_desc"))
     path = DATA_PATHS[i.m, cta_group]
+    d_tmem, enable_input = operands["d_tmem"], operands["enable_input_d"]
+    sfa_tmem, sfb_tmem = operands["sfa_tmem"], operands["sfb_tmem"]
     shares = []
     for cta in ctas:
-        d = Accumulator.of(warp, d_tmem, i.n, enable_input_d, path, cta.tmem)
+        d = Accumulator.of(warp, d_tmem, i.n, enable_input, path, cta.tmem)
         sfa = find_scales(warp, sfa_tmem, path.rows, "SFA", cta.tmem)
         parts = path.column_parts
         sfb = find_scales(warp, sfb_tmem, i.n // parts, "SFB", cta.tmem, parts)
@@ -181,15 +230,7 @@ def mma(
         a = Tile.of(warp, a_smem, path.rows, ROW_NBYTES, cta.smem)
         b = Tile.of(warp, b_smem, i.n // len(ctas), ROW_NBYTES, cta.smem)
         shares.append(Share(a, b, d, (sfa, sfb)))
-    operands: dict[str, Any] = {"d_tmem": d_tmem, "a_desc": a_desc, "b_desc": b_desc}
-    operands |= {"idesc": idesc, "sfa_tmem": sfa_tmem, "sfb_tmem": sfb_tmem}
-    operands |= {"enable_input_d": enable_input_d, "kind": kind, "scale_vec": scale_vec}
-    issue_mma(
-        warp,
-        with_group(operands, cta_group),
-        shares,
-        partial(_multiply, warp.who, i, vec_size, shares),
-    )
+    return i, vec_size, Shares.of(shares)
 
 
 def _multiply(
@@ -198,20 +239,21 @@ def _multiply(
     """Land an MMA: read what it names, multiply, write D."""
     tiles = [(share.a.read(), share.b.read()) for share in shares]
     b = join_rows([rows for _, rows in tiles])
+    codes_b = codes_of(b, negate=i.negate_b)
     for share, (a, _) in zip(shares, tiles, strict=True):
-        codes_a, codes_b = unpack_e2m1(a), unpack_e2m1(b)
         sfa, sfb = share.scales
         scales_a = read_scales(sfa, who, i.a_sf_id, MMA_K // vec_size)
         scales_b = read_scales(sfb, who, i.b_sf_id, MMA_K // vec_size)
         share.d.write(
             mma_block_scaled(
-                np.bitwise_xor(codes_a, np.uint8(8 * i.negate_a)),
-                np.bitwise_xor(codes_b, np.uint8(8 * i.negate_b)),
+                codes_of(a, negate=i.negate_a),
+                codes_b,
                 scales_a,
                 scales_b,
                 share.d.read(),
                 scale_format=i.scale_format,
                 vec_size=vec_size,
+                overwrite_c=True,
             )
         )
 

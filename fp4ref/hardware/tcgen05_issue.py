@@ -9,16 +9,16 @@ in order. Source: PTX, tcgen05 memory model.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Any, TypeVar
 
 from fp4ref.errors import ReadWhileInFlight, ScaleFactorFault
 from fp4ref.hardware.advisory import Advisory
 from fp4ref.hardware.in_flight import AsyncOp
 from fp4ref.hardware.instr_descriptor import SHAPE_MASK
-from fp4ref.hardware.mma_operands import Accumulator, Scales, Share, Tile
+from fp4ref.hardware.mma_operands import Accumulator, Scales, Share, Shares, Tile
 from fp4ref.hardware.order.book import NO_FACTS
-from fp4ref.hardware.sm import Warp
+from fp4ref.hardware.sm import Cta, Warp
 from fp4ref.hardware.tensor_memory import CELL_NBYTES, TensorMemory
 from fp4ref.trace import Range
 
@@ -129,35 +129,57 @@ def issue(
 def issue_mma(
     warp: Warp,
     operands: Mapping[str, Any],
-    shares: Sequence[Share],
+    shares: Shares[Share],
     land: Callable[[], None],
 ) -> None:
-    """Put an MMA in flight, after what it is ordered after.
-
-    Parameters
-    ----------
-    shares
-        What each CTA holds of it.
-    """
+    """Put an MMA in flight, after what it is ordered after."""
     d_tmem, idesc = operands["d_tmem"], operands["idesc"]
-    observe(
-        warp,
-        "tcgen05.mma",
-        tiles=[tile for share in shares for tile in share.tiles],
-        reads=[(share.d.tmem, share.cells_read) for share in shares],
-        writes=[(share.d.tmem, share.d.blocks) for share in shares],
-        facts=accumulator_facts(d_tmem, idesc),
-    )
-    writes = [block for share in shares for block in share.d.blocks]
+    machine = warp.machine
+    if machine.order.watches:
+        observe(
+            warp,
+            "tcgen05.mma",
+            tiles=[tile for share in shares.each for tile in share.tiles],
+            reads=[(share.d.tmem, share.cells_read) for share in shares.each],
+            writes=[(share.d.tmem, share.d.blocks) for share in shares.each],
+            facts=accumulator_facts(d_tmem, idesc),
+        )
+    for share in shares.each:
+        for scales in share.scales:
+            if scales.is_odd:
+                machine.allows(Advisory.ODD_SCALE_COLUMN)
     issue(
         warp,
         "tcgen05.mma",
         operands,
         land,
-        reads=[where for share in shares for where in share.reads],
-        writes=writes,
-        after=before_mma(warp, writes, d_tmem, idesc),
+        reads=shares.reads,
+        writes=shares.writes,
+        after=before_mma(warp, shares.writes, d_tmem, idesc),
     )
+
+
+Named = TypeVar("Named")
+
+
+def named_once(
+    ctas: Sequence[Cta], bits: Hashable, decode: Callable[[], Named]
+) -> Named:
+    """Return what the operands of an instruction name, decoded at their first use.
+
+    It follows from their bits, the CTAs and what is allocated in the TMEM of these.
+
+    Parameters
+    ----------
+    bits
+        The instruction and its operands.
+    """
+    key = bits, *((cta.ctaid, cta.tmem.allocations) for cta in ctas)
+    known = ctas[0].named
+    found: Named | None = known.get(key)
+    if found is None:
+        found = known[key] = decode()
+    return found
 
 
 def observe(

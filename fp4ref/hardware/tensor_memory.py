@@ -66,6 +66,8 @@ class TensorMemory(Memory):
         Columns of each allocation, by its first column.
     last_size, relinquished
         What its CTA may still allocate.
+    allocations
+        How often the owner of a slot has changed.
     """
 
     def __init__(self, sm: int) -> None:
@@ -74,6 +76,7 @@ class TensorMemory(Memory):
         self.sizes: dict[int, int] = {}
         self.last_size = COLUMNS
         self.relinquished = False
+        self.allocations = 0
 
     def describe(self, address: int) -> str:
         """Lane and column of a linear byte address."""
@@ -101,21 +104,23 @@ class TensorMemory(Memory):
     def set_aside(self, column: int, columns: int) -> range:
         """Take columns that the CTA's own alloc will name; returns their slots."""
         slots = _slots(column, columns)
-        for slot in slots:
-            self.owner[slot] = slots.start
+        self._own(slots, slots.start)
         return slots
+
+    def _own(self, slots: range, owner: int) -> None:
+        self.allocations += 1
+        for slot in slots:
+            self.owner[slot] = owner
 
     def hold(self, column: int, columns: int) -> None:
         """Keep columns that this CTA has freed until the peer has too."""
         del self.sizes[column]
-        for slot in _slots(column, columns):
-            self.owner[slot] = _HELD
+        self._own(_slots(column, columns), _HELD)
 
     def release(self, column: int, columns: int) -> None:
         """Free columns."""
         self.sizes.pop(column, None)
-        for slot in _slots(column, columns):
-            self.owner[slot] = _FREE
+        self._own(_slots(column, columns), _FREE)
 
     def check_allocated(self, column: int, columns: int, who: str) -> None:
         """Raise `TmemAllocationFault` unless all the columns are allocated."""

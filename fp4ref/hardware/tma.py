@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
-from math import prod
 
 import numpy as np
 
@@ -26,10 +25,10 @@ from fp4ref.hardware.tensor_map import DataType, TensorMap
 from fp4ref.hardware.tma_box import (
     CHUNK,
     Piece,
+    box_of,
     gather,
     pieces,
     shared_block,
-    swizzled,
 )
 from fp4ref.layout import SwizzleMode
 from fp4ref.trace import Bytes, Range
@@ -251,8 +250,7 @@ def store(warp: Warp, tensor_map: TensorMap, coords: Sequence[int], src: int) ->
     def land_read() -> None:
         nonlocal tile
         block = cta.smem.read_async(where_smem)[0]
-        rows = prod(tensor_map.box[1:])
-        tile = block[swizzled(tensor_map, offset)].reshape(rows, -1)
+        tile = box_of(tensor_map, offset, block)
 
     def land_write() -> None:
         for rows, row_bytes, where in inside:

@@ -92,15 +92,39 @@ def swizzled(m: TensorMap, smem: int) -> NDArray[np.int64]:
     return _order(m.swizzle, smem % m.swizzle.alignment, m.box_smem_nbytes, data)
 
 
+@lru_cache(maxsize=64)
+def _chunks(
+    swizzle: SwizzleMode, phase: int, nbytes: int
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Chunk of the shared block for each chunk of the box, and the other way round."""
+    of_block = _order(swizzle, phase, nbytes, CHUNK)[::CHUNK] // CHUNK
+    return of_block, np.argsort(of_block)
+
+
+def _permuted(data: Bytes, order: NDArray[np.intp]) -> Bytes:
+    """Put chunks into an order; no swizzle tears one."""
+    chunks = data.reshape(-1).view(f"V{CHUNK}")
+    return chunks.take(order).view(np.uint8)
+
+
+def box_of(m: TensorMap, offset: int, block: Bytes) -> Bytes:
+    """Take a box, (rows, row bytes), out of its block at a shared address."""
+    rows = prod(m.box[1:])
+    if m.data_type.is_padded:
+        return block[swizzled(m, offset)].reshape(rows, -1)
+    of_block, _ = _chunks(m.swizzle, offset % m.swizzle.alignment, block.size)
+    return _permuted(block, of_block).reshape(rows, -1)
+
+
 def shared_block(
     m: TensorMap, offset: int, tile: Bytes
 ) -> tuple[Bytes, NDArray[np.bool_] | None]:
     """Lay a box out for shared memory; return where padding is, if the type has any."""
-    at, size = swizzled(m, offset), m.box_smem_nbytes
+    size = m.box_smem_nbytes
     if not m.data_type.is_padded:
-        block = np.empty((1, size), np.uint8)
-        block[0, at] = tile.ravel()
-        return block, None
+        _, to_smem = _chunks(m.swizzle, offset % m.swizzle.alignment, size)
+        return _permuted(tile, to_smem).reshape(1, size), None
+    at = swizzled(m, offset)
     block, padding = np.full((1, size), POISON, np.uint8), np.ones((1, size), np.bool_)
     block[0, at], padding[0, at] = tile.ravel(), False
     return block, padding

@@ -179,7 +179,7 @@ def dealloc(warp: Warp, taddr: int, columns: int, cta_group: int = 1) -> None:
     where = tmem.rectangle(0, LANES, column, columns)
     warp.machine.order.dealloc(warp.actor, tmem, where, peers)
     warp.machine.guard(where, True)
-    tmem.window(tmem.written, where)[:] = False
+    tmem.leave_undefined(where)
     operands = {"taddr": taddr, "columns": columns}
     warp.record("tcgen05.dealloc", with_group(operands, cta_group))
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
+from functools import cache, lru_cache
 from typing import Any, TypeVar, overload
 
 import numpy as np
@@ -26,6 +27,9 @@ from fp4ref.layout.int_tuple import whole
 PANEL_NBYTES = 128
 """Longest row of a swizzled tile. Longer rows are cut into panels, each a tile of its
 own behind the one before, as CuTe's ``tile_to_shape`` lays atoms down first."""
+
+CHUNK_NBYTES = 16
+"""Bytes that every mode keeps together."""
 
 MOST_NBYTES = 1 << 28
 """Of a tile that `swizzled_offsets` lists: a thousand times a shared memory."""
@@ -111,9 +115,7 @@ class SwizzleMode(IntEnum):
     @property
     def swizzle(self) -> Swizzle:
         """The permutation of byte offsets from an aligned start."""
-        if self is SwizzleMode.B128_ATOM_32B:
-            return Swizzle(2, 5, 2)
-        return Swizzle(self.value, 4, 3)
+        return _permutation(self)
 
     @property
     def alignment(self) -> int:
@@ -133,6 +135,13 @@ class SwizzleMode(IntEnum):
         Source: PTX ISA, Shared memory descriptor.
         """
         return (0, 6, 4, 2, 1)[self.value]
+
+
+@cache
+def _permutation(mode: SwizzleMode) -> Swizzle:
+    if mode is SwizzleMode.B128_ATOM_32B:
+        return Swizzle(2, 5, 2)
+    return Swizzle(mode.value, 4, 3)
 
 
 def swizzled_offsets(mode: SwizzleMode, rows: int, row_bytes: int) -> NDArray[np.int64]:
@@ -172,3 +181,23 @@ def swizzled_offsets(mode: SwizzleMode, rows: int, row_bytes: int) -> NDArray[np
         )
     plain = np.arange(rows * row_bytes, dtype=np.int64).reshape(rows, row_bytes)
     return mode.swizzle(plain)
+
+
+@lru_cache(maxsize=64)
+def _chunks_in_order(mode: SwizzleMode, rows: int, row_bytes: int) -> NDArray[np.intp]:
+    """Return which chunk of a tile comes where in shared memory."""
+    chunks = swizzled_offsets(mode, rows, row_bytes)[:, ::CHUNK_NBYTES]
+    return np.argsort(chunks.ravel())
+
+
+def swizzle_tile(mode: SwizzleMode, tile: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """Return the bytes of a K-major tile as they lie in shared memory, contiguous.
+
+    Parameters
+    ----------
+    tile : (rows, row_bytes)
+        As `swizzled_offsets` takes them.
+    """
+    chunks = np.ascontiguousarray(tile).reshape(-1).view(f"V{CHUNK_NBYTES}")
+    order = _chunks_in_order(mode, *tile.shape)
+    return chunks.take(order).view(np.uint8)

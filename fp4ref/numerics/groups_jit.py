@@ -276,6 +276,28 @@ def chain_rows(first: int, last: int, of: Chain, start: int, stop: int, c: F32) 
 
 
 @njit(cache=True)
+def unpack(packed: U8, flip: int) -> U8:
+    """Return the codes (rows, 2 n) of packed ones (rows, n), XOR `flip`."""
+    rows, half = packed.shape
+    codes = np.empty((rows, 2 * half), np.uint8)
+    for row in range(rows):
+        for i in range(half):
+            codes[row, 2 * i] = (packed[row, i] & 15) ^ flip
+            codes[row, 2 * i + 1] = (packed[row, i] >> 4) ^ flip
+    return codes
+
+
+@njit(cache=True)
+def any_nan(scales: U8, significand: I64) -> bool:
+    """Whether a scale code is NaN: its significand is negative."""
+    for row in range(scales.shape[0]):
+        for i in range(scales.shape[1]):
+            if significand[scales[row, i]] < 0:
+                return True
+    return False
+
+
+@njit(cache=True)
 def new_side(codes: U8, scales: U8, vec_size: int, lanes: int) -> Side:
     """Return a side for one instruction, to be laid out."""
     rows = codes.shape[0]

@@ -11,7 +11,7 @@ from fp4ref.numerics import groups
 from fp4ref.numerics.dot import mma_block_scaled as integer_mma
 from fp4ref.numerics.elements import ScaleFormat
 from fp4ref.numerics.factors import Bools
-from fp4ref.numerics.formats import F32, NAN_BITS, U8
+from fp4ref.numerics.formats import F32, NAN_BITS, U8, unpack_e2m1
 from fp4ref.numerics.integer_models import BlockScaledModel
 from fp4ref.numerics.one_step import add_step, is_lossless
 
@@ -25,6 +25,7 @@ def mma_block_scaled(
     *,
     scale_format: ScaleFormat,
     vec_size: int,
+    overwrite_c: bool = False,
 ) -> F32:
     """Return ``A B^T + C`` as one K=64 instruction computes it.
 
@@ -38,6 +39,8 @@ def mma_block_scaled(
     sfb : (N, 64 / vec_size)
     c : (M, N), float32
         None stands for +0.
+    overwrite_c
+        Whether the result may take the place of `c`.
 
     Returns
     -------
@@ -47,18 +50,46 @@ def mma_block_scaled(
     from fp4ref.numerics import compiled
 
     if compiled.AVAILABLE:
-        return _by_groups(a, b, sfa, sfb, c, scale_format, vec_size)
+        d = _start(a, b, c, overwrite_c)
+        _by_groups(a, b, sfa, sfb, d, scale_format, vec_size, clean=c is None)
+        return d
     model = BlockScaledModel(a, b, sfa, sfb, scale_format, vec_size)
     of_a, of_b = model.factors()
     if of_a.apart.any() or of_b.apart.any():
         kind = {"scale_format": scale_format, "vec_size": vec_size}
         return integer_mma(a, b, sfa, sfb, c, **kind)  # type: ignore[arg-type]
     lossless = c is None and is_lossless(of_a, of_b, model.fraction_bits)
-    d = np.zeros((len(a), len(b)), np.float32) if c is None else c.copy()
+    d = _start(a, b, c, overwrite_c)
     at = np.arange(len(a)), np.arange(len(b))
     add_step(model, of_a, of_b, at, 0, d, lossless)
     _set_nan(d, of_a.nan, of_b.nan)
     return d
+
+
+def codes_of(packed: U8, *, negate: bool) -> U8:
+    """Return the E2M1 codes (rows, 2 n) of packed ones (rows, n).
+
+    Parameters
+    ----------
+    negate
+        Whether all signs change.
+    """
+    from fp4ref.numerics import compiled
+
+    flip = 8 if negate else 0
+    if compiled.AVAILABLE:
+        from fp4ref.numerics import groups_jit
+
+        codes: U8 = groups_jit.unpack(packed, flip)
+        return codes
+    return unpack_e2m1(packed) ^ np.uint8(flip)
+
+
+def _start(a: U8, b: U8, c: F32 | None, overwrite_c: bool) -> F32:
+    """Return what the instruction adds to: C or zeros."""
+    if c is None:
+        return np.zeros((len(a), len(b)), np.float32)
+    return c if overwrite_c else c.copy()
 
 
 def _by_groups(
@@ -66,18 +97,21 @@ def _by_groups(
     b: U8,
     sfa: U8,
     sfb: U8,
-    c: F32 | None,
+    d: F32,
     scale_format: ScaleFormat,
     vec_size: int,
-) -> F32:
-    """Do as `mma_block_scaled` on the calling thread: see `groups`."""
+    *,
+    clean: bool,
+) -> None:
+    """Do as `mma_block_scaled`, into D, on the calling thread: see `groups`."""
+    from fp4ref.numerics import groups_jit
+
     numbers = groups.scale_numbers(scale_format)
-    d = np.zeros((len(a), len(b)), np.float32) if c is None else c.copy()
-    groups.add_instruction(a, b, sfa, sfb, vec_size, d, numbers, clean=c is None)
-    nan = numbers.significand < 0
-    if nan[sfa].any() or nan[sfb].any():
+    groups.add_instruction(a, b, sfa, sfb, vec_size, d, numbers, clean=clean)
+    found = [groups_jit.any_nan(each, numbers.significand) for each in (sfa, sfb)]
+    if any(found):
+        nan = numbers.significand < 0
         _set_nan(d, np.any(nan[sfa], axis=1), np.any(nan[sfb], axis=1))
-    return d
 
 
 def _set_nan(d: F32, rows: Bools, columns: Bools) -> None:

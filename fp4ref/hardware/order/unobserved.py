@@ -24,6 +24,7 @@ class Unobserved:
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         """Return a function that does nothing; of operations it returns this."""
+        setattr(self, name, self._nothing)
         return self._nothing
 
     def _nothing(self, *args: Any, **named: Any) -> Any:
