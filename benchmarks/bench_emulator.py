@@ -1,6 +1,8 @@
-"""bench_emulator: what the order of accesses costs a traced run.
+"""bench_emulator: what a run costs, and what the order of accesses adds to it.
 
-``python benchmarks/bench_emulator.py [--json FILE]`` prints a table: time of runs in
+``python benchmarks/bench_emulator.py [--json FILE] [--size N ...]`` prints two tables.
+Untraced runs of n x n x n, each in a process of its own: CPU time, largest resident
+size, and hardware operations in a second of CPU time. Traced runs: time of runs in
 turns with and without the order in one process, memory of a process for each. How long
 a product takes beside other programs is ``fp4ref bench``.
 """
@@ -13,7 +15,7 @@ import platform
 import resource
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from multiprocessing import get_context
 from pathlib import Path
@@ -25,8 +27,31 @@ import fp4ref
 
 Backend = Literal["emulator", "ptx"]
 BACKENDS: tuple[Backend, ...] = ("emulator", "ptx")
+SIZES = (512, 1024, 2048)
 ORDER_SHAPE = (256, 256, 512)
 ORDER_REPEATS = 5
+
+
+@dataclass(frozen=True)
+class SizeRow:
+    """An untraced run of a size.
+
+    Attributes
+    ----------
+    seconds
+        CPU time, of all threads.
+    peak_mb
+        Largest resident size of the process.
+    operations
+        Hardware operations that it counted.
+    """
+
+    backend: Backend
+    size: int
+    tiles: int
+    seconds: float
+    peak_mb: float
+    operations: int
 
 
 @dataclass(frozen=True)
@@ -79,6 +104,37 @@ def peak_gb() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e9
 
 
+def untraced(backend: Backend, size: int) -> SizeRow:
+    """Run once without a trace, in this process."""
+    fp4ref.run(*operands(128, 128, 256), backend=backend, trace=False)
+    a, b = operands(size, size, size)
+    start = time.process_time()
+    found = fp4ref.run(a, b, backend=backend, trace=False)
+    seconds = time.process_time() - start
+    operations = sum(found.stats.values())
+    tiles = (-(-size // fp4ref.GemmConfig().tile.m)) ** 2
+    return SizeRow(backend, size, tiles, seconds, 1000 * peak_gb(), operations)
+
+
+def print_sizes(rows: Iterable[SizeRow]) -> None:
+    """Print each size as it is measured."""
+    print("\nuntraced runs of n x n x n")
+    print(f"{'what':10} {'n':>5} {'tiles':>6} {'CPU s':>8} {'peak MB':>8} {'op/s':>9}")
+    for row in rows:
+        cells = f"{row.seconds:8.2f} {row.peak_mb:8.0f}"
+        speed = f"{row.operations / row.seconds:9,.0f}"
+        what = f"{row.backend:10} {row.size:5} {row.tiles:6}"
+        print(what, cells, speed, flush=True)
+
+
+def measure_sizes(sizes: Sequence[int]) -> Iterator[SizeRow]:
+    """Measure each backend and size in a process of its own."""
+    for size in sizes:
+        for backend in BACKENDS:
+            with get_context("spawn").Pool(1) as pool:
+                yield pool.apply(untraced, (backend, size))
+
+
 def traced(backend: Backend, watched: bool, shape: tuple[int, int, int]) -> None:
     """Run once with a trace, with or without the order of accesses."""
     races: Literal["raise", "off"] = "raise" if watched else "off"
@@ -127,16 +183,26 @@ def print_order(rows: list[OrderRow]) -> None:
             print(f"{row.backend:10} {what:14} {cells}")
 
 
+def kept(rows: Iterable[SizeRow], found: list[SizeRow]) -> Iterator[SizeRow]:
+    """Give rows on, and keep them in `found`."""
+    for row in rows:
+        found.append(row)
+        yield row
+
+
 def main() -> None:
     """Measure, print, and write the JSON file."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--json", type=Path, help="also write the rows to this file")
+    parser.add_argument("--size", type=int, action="append", help="may be repeated")
     options = parser.parse_args()
     print(f"Python {platform.python_version()}, NumPy {np.__version__}")
+    sizes: list[SizeRow] = []
+    print_sizes(kept(measure_sizes(options.size or SIZES), sizes))
     order = [measure_order(backend) for backend in BACKENDS]
     print_order(order)
     if options.json:
-        found = [asdict(row) for row in order]
+        found = [asdict(row) for row in (*sizes, *order)]
         options.json.write_text(json.dumps(found, indent=1) + "\n")
 
 

@@ -19,7 +19,7 @@ import numpy as np
 from fp4ref.arguments import require_integer
 from fp4ref.errors import Fp4refError, InputError
 from fp4ref.evidence.speed_pairs import by_tables
-from fp4ref.execution.runs import run
+from fp4ref.execution.runs import BackendName, run
 from fp4ref.tensors.block_scaled import BlockScaled
 from fp4ref.tensors.product import matmul
 from fp4ref.tensors.quantize import quantize
@@ -53,7 +53,7 @@ class Timing:
     growth
         To its own on half of the size: 8 is that of the operations.
     events_per_second
-        Of a traced run.
+        Of a traced run; of an untraced one the hardware operations that it counted.
     why_not
         Why it did not run; empty if it did.
     """
@@ -108,6 +108,14 @@ def _emulator(pair: Pair) -> int:
 
 def _ptx(pair: Pair) -> int:
     return len(run(pair.a, pair.b, backend="ptx").trace or ())
+
+
+def _untraced(backend: BackendName) -> Callable[[Pair], int]:
+    def work(pair: Pair) -> int:
+        found = run(pair.a, pair.b, backend=backend, trace=False)
+        return sum(found.stats.values())
+
+    return work
 
 
 def _mmasim(pair: Pair) -> Any:
@@ -169,6 +177,8 @@ def _microxcaling(pair: Pair) -> None:
 PROGRAMS: Final = (
     Program("NumPy float32", MOST_SIZE, _numpy),
     Program("fp4ref.matmul", MOST_SIZE, _matmul),
+    Program("emulator", 4096, _untraced("emulator")),
+    Program("ptx", 4096, _untraced("ptx")),
     Program("emulator, traced", 256, _emulator),
     Program("ptx, traced", 256, _ptx),
     Program("MMA-Sim", 256, _mmasim, "mmasim", "pip install mmasim"),
