@@ -32,6 +32,13 @@ class Commands(TyperGroup):
             finally:
                 sys.stdout.flush()
 
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command that was named; Ctrl-C ends it."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            _leave("stopped by Ctrl-C; no file is left half written", 130)
+
 
 @contextmanager
 def _in_words() -> Iterator[None]:

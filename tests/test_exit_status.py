@@ -143,7 +143,7 @@ def failing(error: BaseException):
         (OSError(28, "No space left on device"), 1, "cannot print: No space left"),
         (OSError(5, "Input/output error", "file"), 1, "file: Input/output error"),
         (BrokenPipeError(32, "Broken pipe"), 1, ""),
-        (KeyboardInterrupt(), 130, ""),
+        (KeyboardInterrupt(), 130, "stopped by Ctrl-C; no file is left half written"),
     ],
 )
 def test_statuses(
