@@ -186,6 +186,8 @@ def require_broadcast(**arrays: NDArray[Any]) -> None:
     InputError
         The message has all names and shapes.
     """
+    if len({array.shape for array in arrays.values() if array.ndim}) < 2:
+        return
     try:
         np.broadcast_shapes(*(array.shape for array in arrays.values()))
     except ValueError:

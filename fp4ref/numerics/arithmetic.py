@@ -17,9 +17,19 @@ from fp4ref.numerics.formats import F32, F64, NAN_BITS, require_float32
 _CANONICAL_NAN = np.array(NAN_BITS, np.uint32).view(np.float32)
 
 
+_DROPPED = np.uint64((1 << 29) - 1)
+"""Bits of a float64 that float32 has not."""
+
+_TIE = np.uint64(1 << 28)
+_SIZE = np.uint64((1 << 63) - 1)
+_SMALLEST_NORMAL = np.uint64(0x381 << 52)
+"""Bits of 2^-126."""
+
+
 def canonical_nan(x: F32) -> F32:
     """Replace every NaN by 0x7FFFFFFF."""
-    return np.where(np.isnan(x), _CANONICAL_NAN, x)
+    nan = np.isnan(x)
+    return np.where(nan, _CANONICAL_NAN, x) if np.any(nan) else np.asarray(x)
 
 
 def add_round_to_odd(x: F64, y: F64) -> F64:
@@ -56,8 +66,23 @@ def fma_f32(a: npt.ArrayLike, b: npt.ArrayLike, c: npt.ArrayLike) -> F32:
     require_broadcast(a=a, b=b, c=c)
     with np.errstate(all="ignore"):
         product = np.multiply(a, b, dtype=np.float64)  # exact: 24 + 24 bits
-        total = add_round_to_odd(product, c.astype(np.float64))
+        total = np.add(product, c)
+        if _may_round_twice(total):
+            total = add_round_to_odd(product, c.astype(np.float64))
         return canonical_nan(total.astype(np.float32))
+
+
+def _may_round_twice(total: F64) -> bool:
+    """Whether rounding some sum to float64 and then to float32 may be wrong.
+
+    It is right unless the float64 looks like a tie between two float32, or is
+    subnormal there.
+    """
+    bits = np.atleast_1d(total).view(np.uint64)
+    if (bits & _DROPPED == _TIE).any():
+        return True
+    size = bits & _SIZE
+    return bool(((size < _SMALLEST_NORMAL) & (size != 0)).any())
 
 
 def _rounded(name: str, operation: np.ufunc, a: npt.ArrayLike, b: npt.ArrayLike) -> F32:

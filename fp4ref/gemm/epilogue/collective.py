@@ -9,6 +9,7 @@ subtile is stored.
 from __future__ import annotations
 
 from collections.abc import Generator
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -98,9 +99,19 @@ def load_accumulator(
 
 def inside(e: Epilogue, at: Region) -> NDArray[np.bool_]:
     """Return which elements of a region are of D: (32, 32)."""
+    if at.rows.stop <= e.params.d_rows and at.columns.stop <= e.params.d_columns:
+        return all_inside(len(at.rows), len(at.columns))
     inside_m = np.arange(at.rows.start, at.rows.stop)[:, None] < e.params.d_rows
     inside_n = np.arange(at.columns.start, at.columns.stop) < e.params.d_columns
     return inside_m & inside_n
+
+
+@cache
+def all_inside(rows: int, columns: int) -> NDArray[np.bool_]:
+    """Return that all elements of a region are of D."""
+    found = np.ones((rows, columns), np.bool_)
+    found.flags.writeable = False
+    return found
 
 
 @frame("7.6")

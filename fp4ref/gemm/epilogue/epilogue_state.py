@@ -6,8 +6,6 @@ from collections.abc import Generator
 from dataclasses import dataclass, field
 from typing import Protocol
 
-import numpy as np
-
 from fp4ref.gemm.fusion.node import F32, Node
 from fp4ref.gemm.params import GemmParams
 from fp4ref.gemm.pipeline import Consumer, PipelineState
@@ -16,7 +14,7 @@ from fp4ref.gemm.shared_storage import SharedStorage
 from fp4ref.gemm.tile_grid import WorkTile
 from fp4ref.hardware import smem
 from fp4ref.hardware.sm import Blocked, Warp
-from fp4ref.layout import swizzled_offsets
+from fp4ref.layout import swizzle_tile
 from fp4ref.trace import Bytes
 
 
@@ -50,8 +48,7 @@ class RowOutput:
         row_nbytes = plan.d_box_row_nbytes
         for first in range(0, rows.shape[1], row_nbytes):
             panel = rows[:, first : first + row_nbytes]
-            block = np.empty(panel.size, np.uint8)
-            block[swizzled_offsets(plan.d_swizzle, *panel.shape)] = panel
+            block = swizzle_tile(plan.d_swizzle, panel)
             smem.st(e.warp, address, block)
             address += block.size * plan.lanes // WARP_THREADS
 

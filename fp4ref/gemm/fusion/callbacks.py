@@ -7,7 +7,7 @@ the formula.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator
 from typing import Any
 
 from fp4ref.gemm.fusion.node import EpilogueWarp, Loaded, LoadWarp, Node, Region
@@ -19,9 +19,13 @@ def implements(node: Node, callback: str) -> bool:
     return getattr(type(node), callback) is not getattr(Node, callback)
 
 
-def having(tree: Node, callback: str) -> Iterator[Node]:
-    """Give the nodes of a tree that have the callback, in order of evaluation."""
-    return (node for node in tree.walk() if implements(node, callback))
+def having(tree: Node, callback: str) -> tuple[Node, ...]:
+    """Return the nodes of a tree that have the callback, in order of evaluation."""
+    found = tree.having.get(callback)
+    if found is None:
+        found = tuple(node for node in tree.walk() if implements(node, callback))
+        tree.having[callback] = found
+    return found
 
 
 def call(

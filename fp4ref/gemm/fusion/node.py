@@ -127,6 +127,11 @@ class Node(ABC):
         values = (getattr(self, each.name) for each in fields(self))
         return tuple(value for value in values if isinstance(value, Node))
 
+    @cached_property
+    def having(self) -> dict[str, tuple[Node, ...]]:
+        """Nodes of the tree that ends here by a callback that they have."""
+        return {}
+
     @property
     def arguments(self) -> tuple[Argument, ...]:
         """What the launch passes to it, and what it leaves."""

@@ -6,6 +6,8 @@ along K: how many elements that is depends on the kind of MMA.
 
 from __future__ import annotations
 
+from functools import cached_property
+
 from fp4ref.gemm.descriptors import K_BLOCKS, OPERAND_SWIZZLE, SF_COLUMNS
 from fp4ref.gemm.plan.epilogue_values import EpilogueValues
 from fp4ref.gemm.why import deduced
@@ -281,6 +283,16 @@ class OperandValues(EpilogueValues):
         With fewer than four scales a row the MMAs of an atom take one part of its words
         after the other.
         """
+        known = self._idescs
+        if (found := known.get((scale_format, k_block))) is None:
+            found = known[scale_format, k_block] = self._idesc(scale_format, k_block)
+        return found
+
+    @cached_property
+    def _idescs(self) -> dict[tuple[ScaleFormat | None, int], int]:
+        return {}
+
+    def _idesc(self, scale_format: ScaleFormat | None, k_block: int) -> int:
         m, n = self.config.tile.m, self.tile_n
         a, b = (ElementFormat(each.name) for each in self._elements)
         if not self._kind.scaled:

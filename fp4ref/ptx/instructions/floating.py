@@ -86,29 +86,11 @@ def flushing(
     return act
 
 
-_TIE = np.uint64(1 << 28)
-_DROPPED = np.uint64((1 << 29) - 1)
-
-
-def fma(a: Lanes, b: Lanes, c: Lanes) -> Lanes:
-    """Return ``a * b + c`` rounded once.
-
-    The product is exact in float64. Rounding the float64 sum again is right unless it
-    looks like a tie between two float32, or is subnormal there: then `fma_f32` decides.
-    """
-    total = np.multiply(a, b, dtype=np.float64) + c
-    looks_tied = total.view(np.uint64) & _DROPPED == _TIE
-    small = (np.abs(total) < 2.0**-126) & (total != 0)
-    if (looks_tied | small).any():
-        return fma_f32(a, b, c)
-    return total.astype(np.float32)
-
-
 _ARITHMETIC: dict[str, Operation] = {
     "add": np.add,
     "sub": np.subtract,
     "mul": np.multiply,
-    "fma.rn": fma,
+    "fma.rn": fma_f32,
     "div.rn": np.divide,
     "sqrt.rn": np.sqrt,
     "rcp.rn": lambda x: np.divide(np.float32(1), x),
