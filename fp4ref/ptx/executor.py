@@ -204,12 +204,15 @@ def _run(state: WarpState, steps: Sequence[Step], found: Mapping[int, Stretch]) 
 
 def _execute(state: WarpState, stretch: Stretch, loops: _Loops) -> None:
     """Execute a stretch in the active lanes."""
-    for deed in stretch.deeds:
-        _locate(state, deed.position, deed.line)
-        if deed.effect:
+    is_watched = state.is_watched
+    for act, position, line, effect in stretch.deeds:
+        state.pc, state.line = position, line
+        if is_watched:
+            state.warp.kernel_source = state.statement
+        if effect:
             state.context.changes += 1
             loops.reset()
-        deed.act(state)
+        act(state)
 
 
 def _locate(state: WarpState, pc: int, line: int) -> None:

@@ -19,6 +19,7 @@ from fp4ref.ptx.run.spaces import shared_address
 from fp4ref.ptx.run.state import LANES, Lanes, LaunchContext, WarpState, lanes_to_mask
 from fp4ref.ptx.text.syntax import Instruction, PtxError
 
+_LOW_WORD = np.uint64(0xFFFF_FFFF)
 _OWN = "(.(?P<space>shared(::cta)?))?.b64"
 _ANY = "(.(?P<space>shared(::cta|::cluster)?))?.b64"
 _ORDER = "(.(release|relaxed).(cta|cluster))?"
@@ -31,11 +32,14 @@ def _addresses(
     at = address_reader(context, each.operands[operand], each)
     generic = not form["space"]
 
+    if not generic:
+        return lambda state: at(state) & _LOW_WORD
+
     def read(state: WarpState) -> Lanes:
         addresses = at(state)
         found = np.zeros(LANES, np.uint64)
         for lane in np.flatnonzero(state.lanes):
-            found[lane] = shared_address(generic, int(addresses[lane]))
+            found[lane] = shared_address(True, int(addresses[lane]))
         return found
 
     return read

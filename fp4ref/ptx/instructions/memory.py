@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -23,6 +25,7 @@ from fp4ref.ptx.run.state import (
     LaunchContext,
     WarpState,
     dtype_of,
+    lanes_of,
     lanes_to_mask,
 )
 from fp4ref.ptx.run.taint import all_defined, undefined_bytes
@@ -104,7 +107,7 @@ def load(context: LaunchContext, each: Instruction, form: Form) -> Action:
     how = strength(each.opcode)
 
     def act(state: WarpState) -> None:
-        lanes = np.flatnonzero(state.lanes)
+        lanes = lanes_of(state.mask)
         addresses = at(state)[lanes]
         check_alignment(state, addresses, nbytes, each.opcode)
         data, defined = _read(state, space, lanes, addresses, nbytes, how)
@@ -184,11 +187,10 @@ def store(context: LaunchContext, each: Instruction, form: Form) -> Action:
     width = TYPE_NBYTES[kind]
 
     def act(state: WarpState) -> None:
-        lanes = np.flatnonzero(state.lanes)
+        lanes = lanes_of(state.mask)
         addresses = at(state)[lanes]
         check_alignment(state, addresses, nbytes, each.opcode)
-        stacked = np.stack([read(state) for read in reads], axis=1)
-        data = stacked.reshape(LANES, -1).view(np.uint8)[lanes]
+        data = _rows(state, reads)[lanes]
         for found, offsets, part in resolve(space, addresses):
             if found == "param":
                 raise PtxError(f"PTX line {each.line}: a kernel parameter is stored to")
@@ -214,6 +216,15 @@ def store(context: LaunchContext, each: Instruction, form: Form) -> Action:
             state.warp.record(name, {"lanes": lanes.size, "nbytes": data.size})
 
     return act
+
+
+def _rows(state: WarpState, reads: Sequence[Get]) -> Bytes:
+    """Put the values that a lane has of each source next to each other: (32, bytes)."""
+    columns = [read(state) for read in reads]
+    rows = np.empty((LANES, len(columns), *columns[0].shape[1:]), columns[0].dtype)
+    for i, column in enumerate(columns):
+        rows[:, i] = column
+    return rows.reshape(LANES, -1).view(np.uint8)
 
 
 def _defined_lanes(
@@ -259,8 +270,7 @@ def _store_argument(
     name, offset = found
 
     def act(state: WarpState) -> None:
-        values = np.stack([read(state) for read in reads], axis=1)
-        data = values.reshape(LANES, -1).view(np.uint8)
+        data = _rows(state, reads)
         before = state.arguments.get(name, np.zeros((LANES, 0), np.uint8))
         size = max(before.shape[1], offset + nbytes)
         argument = np.zeros((LANES, size), np.uint8)

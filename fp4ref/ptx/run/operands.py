@@ -7,6 +7,7 @@ take the low bits (or extend with zeros), and writes extend by the sign of the t
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -107,9 +108,17 @@ def _symbol(
         )
     address = context.addresses[operand.name]
     if operand.name in context.shared:
-        return lambda s: np.full(LANES, address | s.warp.cta.rank << RANK_SHIFT, dtype)
+        return lambda s: _everywhere(address | s.warp.cta.rank << RANK_SHIFT, dtype)
     constant = np.full(LANES, address % (1 << 8 * dtype.itemsize), dtype)
     return lambda state: constant
+
+
+@lru_cache(maxsize=1024)
+def _everywhere(value: int, dtype: np.dtype[Any]) -> Lanes:
+    """Return one value for all lanes; not to be written."""
+    lanes = np.full(LANES, value, dtype)
+    lanes.flags.writeable = False
+    return lanes
 
 
 def writer(

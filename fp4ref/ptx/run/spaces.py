@@ -8,6 +8,7 @@ conflicts and the trace see ranges; otherwise all lanes move at once.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +17,7 @@ from fp4ref.errors import MisalignedAddress, OutOfBounds
 from fp4ref.hardware.byte_array import Memory
 from fp4ref.hardware.shared_memory import RANK_SHIFT
 from fp4ref.hardware.sm import Cta
-from fp4ref.hardware.smem import load_generic, store_generic
+from fp4ref.hardware.smem import load_generic, mark_elements, store_generic
 from fp4ref.ptx.run.state import WarpState
 from fp4ref.trace import Bytes, Range
 
@@ -40,8 +41,8 @@ def check_alignment(
     state: WarpState, addresses: Addresses, nbytes: int, opcode: str
 ) -> None:
     """Raise `MisalignedAddress` unless every address is a multiple of `nbytes`."""
-    bad = addresses & np.uint64(nbytes - 1)
-    if bad.any():
+    if int(np.bitwise_or.reduce(addresses)) & (nbytes - 1):
+        bad = addresses & np.uint64(nbytes - 1)
         address = int(addresses[np.flatnonzero(bad)[0]])
         raise MisalignedAddress(
             f"{opcode} of {nbytes} bytes at {address:#x}",
@@ -126,10 +127,25 @@ def _scatter(
         write(start, rows[part].ravel())
 
 
+class Together(NamedTuple):
+    """The lanes' elements of one memory.
+
+    Attributes
+    ----------
+    numbers
+        Number of each element in the memory.
+    around
+        Range that bounds them.
+    """
+
+    numbers: NDArray[np.int64]
+    around: Range
+
+
 def _at_once(
     state: WarpState, memory: Memory, addresses: Addresses, nbytes: int
-) -> NDArray[np.int64] | None:
-    """Index of every byte, (lanes, nbytes), if no range has to be looked at.
+) -> Together | None:
+    """Return the elements at aligned addresses, if no range has to be looked at.
 
     None if a trace or work in flight wants ranges, or a byte is out of bounds: then
     the access by runs says what is wrong.
@@ -137,18 +153,26 @@ def _at_once(
     machine = state.warp.machine
     if machine.in_flight or machine.recorder is not None:
         return None
+    known = addresses.tolist()
+    low, high = min(known), max(known) + nbytes
     if memory is machine.gmem:
-        found = machine.gmem.find(int(addresses.min()))
-        if found is None or int(addresses.max()) + nbytes > (
-            found.address + found.nbytes
-        ):
+        found = machine.gmem.find(low)
+        if found is None or high > found.address + found.nbytes:
             return None
-    elif int(addresses.min()) < memory.base or int(addresses.max()) + nbytes > (
-        memory.base + memory.nbytes
-    ):
+    elif low < memory.base or high > memory.base + memory.nbytes:
         return None
-    first = addresses.astype(np.int64) - memory.base
-    return first[:, None] + np.arange(nbytes)
+    index = (addresses.astype(np.int64) - memory.base) // nbytes
+    return Together(index, Range(memory.space, low, high - low))
+
+
+def _read_at_once(
+    state: WarpState, memory: Memory, addresses: Addresses, nbytes: int
+) -> Bytes | None:
+    """Read all lanes' elements, if that can be done and all are written."""
+    found = _at_once(state, memory, addresses, nbytes)
+    if found is None:
+        return None
+    return memory.gather_elements(found.numbers, nbytes)
 
 
 def read_memory(
@@ -157,10 +181,9 @@ def read_memory(
     """Read `nbytes` at each address of global or shared memory, (lanes, nbytes)."""
     if space != "shared":
         gmem = state.warp.machine.gmem
-        index = _at_once(state, gmem, addresses, nbytes)
-        if index is not None and gmem.written[index].all():
-            found: Bytes = gmem.data[index]
-            return found
+        together = _read_at_once(state, gmem, addresses, nbytes)
+        if together is not None:
+            return together
         return _gather(
             lambda at, size: gmem.read(Range(gmem.space, at, size))[0],
             addresses,
@@ -168,15 +191,12 @@ def read_memory(
         )
     data = np.empty((addresses.size, nbytes), np.uint8)
     for cta, offsets, lanes in by_rank(state, addresses):
-        index = _at_once(state, cta.smem, offsets, nbytes)
-        if (
-            index is not None
-            and cta.clc_refusal is None
-            and cta.smem.written[index].all()
-        ):
-            data[lanes] = cta.smem.data[index]
-        else:
-            data[lanes] = _gather(_shared_reader(cta), offsets, nbytes)
+        together = None
+        if cta.clc_refusal is None:
+            together = _read_at_once(state, cta.smem, offsets, nbytes)
+        if together is None:
+            together = _gather(_shared_reader(cta), offsets, nbytes)
+        data[lanes] = together
     return data
 
 
@@ -194,10 +214,7 @@ def write_memory(
     """Write data[i] at addresses[i] in global or shared memory."""
     if space != "shared":
         gmem = state.warp.machine.gmem
-        index = _at_once(state, gmem, addresses, data.shape[1])
-        if index is not None:
-            gmem.data[index] = data
-            gmem.written[index] = True
+        if _write_at_once(state, gmem, addresses, data) is not None:
             return
         _scatter(
             lambda at, run: gmem.write(
@@ -207,39 +224,38 @@ def write_memory(
             data,
         )
         return
+    nbytes = data.shape[1]
     for cta, offsets, lanes in by_rank(state, addresses):
-        index = _at_once(state, cta.smem, offsets, data.shape[1])
-        if index is None:
+        together = _write_at_once(state, cta.smem, offsets, data[lanes])
+        if together is None:
             _scatter(_shared_writer(state, cta), offsets, data[lanes])
         else:
-            _store_at_once(state, cta, index, data[lanes])
+            numbers, around = together
+            mark_elements(state.warp, cta.smem, numbers, nbytes, around)
 
 
-def _store_at_once(
-    state: WarpState, cta: Cta, index: NDArray[np.int64], data: Bytes
-) -> None:
-    """Store all lanes' bytes; they await a proxy fence like those of the first lane."""
-    smem = cta.smem
-    store_generic(state.warp, cta, int(index[0, 0]) + smem.base, data[0])
-    smem.data[index] = data
-    smem.written[index] = True
-    smem.unfenced_by[index] = smem.unfenced_by[index[0, 0]]
-    first, last = int(index[:, 0].min()), int(index[:, -1].max())
-    # One range around all: the fence clears only bytes that this warp wrote.
-    around = Range(smem.space, first + smem.base, last + 1 - first)
-    state.warp.unfenced.add((smem, around))
+def _write_at_once(
+    state: WarpState, memory: Memory, addresses: Addresses, data: Bytes
+) -> Together | None:
+    """Write all lanes' elements, if that can be done; of equal ones the last wins."""
+    together = _at_once(state, memory, addresses, data.shape[1])
+    if together is not None:
+        memory.scatter_elements(together.numbers, data)
+    return together
 
 
 def by_rank(
     state: WarpState, addresses: Addresses
 ) -> Iterator[tuple[Cta, Addresses, NDArray[np.intp] | slice]]:
     """Split shared addresses by CTA: (CTA, offsets in it, which lanes)."""
+    known = addresses.tolist()
+    rank = min(known) >> RANK_SHIFT
+    if rank == max(known) >> RANK_SHIFT:
+        cta, _ = state.warp.cta.resolve_shared(rank << RANK_SHIFT)
+        yield cta, addresses - np.uint64(rank << RANK_SHIFT), slice(None)
+        return
     ranks = addresses >> np.uint64(RANK_SHIFT)
     offsets = addresses & np.uint64((1 << RANK_SHIFT) - 1)
-    if (ranks == ranks[0]).all():
-        cta, _ = state.warp.cta.resolve_shared(int(ranks[0]) << RANK_SHIFT)
-        yield cta, offsets, slice(None)
-        return
     for rank in np.unique(ranks):
         cta, _ = state.warp.cta.resolve_shared(int(rank) << RANK_SHIFT)
         lanes = np.flatnonzero(ranks == rank)
@@ -266,7 +282,12 @@ def _index(
 
 def read_params(state: WarpState, addresses: Addresses, nbytes: int) -> Bytes:
     """Read the kernel's parameter block."""
-    table = np.frombuffer(state.context.params, np.uint8)
+    params, known = state.context.params, addresses.tolist()
+    first = known[0]
+    if known.count(first) == len(known) and first + nbytes <= len(params):
+        one = np.frombuffer(params, np.uint8, nbytes, first)
+        return np.broadcast_to(one, (len(known), nbytes))
+    table = np.frombuffer(params, np.uint8)
     found: Bytes = table[_index(state, addresses, nbytes, table.size, "parameter")]
     return found
 

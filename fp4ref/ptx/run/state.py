@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -74,10 +74,20 @@ _SHAPES = dict.fromkeys(_STORED, (LANES,)) | {"b128": (LANES, 2)}
 """What one register of a file is."""
 
 
+@lru_cache(maxsize=256)
 def mask_to_lanes(mask: int) -> NDArray[np.bool_]:
-    """Spread a 32-bit mask over the lanes."""
+    """Spread a 32-bit mask over the lanes; not to be written."""
     lanes: NDArray[np.bool_] = (np.uint32(mask) & _LANE_BITS) != 0
+    lanes.flags.writeable = False
     return lanes
+
+
+@lru_cache(maxsize=256)
+def lanes_of(mask: int) -> NDArray[np.intp]:
+    """Return the numbers of the lanes in a 32-bit mask; not to be written."""
+    numbers = np.flatnonzero(mask_to_lanes(mask))
+    numbers.flags.writeable = False
+    return numbers
 
 
 def lanes_to_mask(lanes: NDArray[np.bool_]) -> int:
@@ -238,8 +248,8 @@ class WarpState:
         IssueFault
             The lanes differ.
         """
-        mine = values[self.lanes]
-        if (mine != mine[0]).any():
+        mine = values[lanes_of(self.mask)].tolist()
+        if mine.count(mine[0]) != len(mine):
             raise IssueFault(
                 f"{what} differs between the lanes of a warp",
                 who=self.warp.who,

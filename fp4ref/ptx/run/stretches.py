@@ -17,11 +17,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fp4ref.ptx.run.operands import constant
+from fp4ref.ptx.run.operands import constant, reader, writer
 from fp4ref.ptx.run.registry import Action, Lanewise, Step
 from fp4ref.ptx.run.state import (
     FULL,
@@ -33,7 +34,7 @@ from fp4ref.ptx.run.state import (
     width_of,
 )
 from fp4ref.ptx.text.program import Program
-from fp4ref.ptx.text.syntax import Immediate, Register
+from fp4ref.ptx.text.syntax import Immediate, Instruction, Register
 
 _FEWEST = 3
 """Copies of an instruction for which it pays to collect their registers."""
@@ -41,8 +42,7 @@ _FEWEST = 3
 Rows = slice | NDArray[np.intp]
 
 
-@dataclass(frozen=True, slots=True)
-class Deed:
+class Deed(NamedTuple):
     """One call in a stretch.
 
     Attributes
@@ -156,7 +156,25 @@ def _deeds(
             yield Deed(joined, copies[0], steps[copies[0]].line, False)
             continue
         for i in copies:
-            yield Deed(steps[i].act, i, steps[i].line, steps[i].effect)
+            act = _alone(context, steps[i], instructions[i])
+            yield Deed(act, i, steps[i].line, steps[i].effect)
+
+
+def _alone(context: LaunchContext, step: Step, each: Instruction) -> Action:
+    """Return the action of one instruction whose sources are all defined."""
+    lanewise = step.lanewise
+    if lanewise is None:
+        return step.act
+    function = lanewise.function
+    put = writer(context, lanewise.target, lanewise.kind, each)
+    reads = [
+        reader(context, source, kind, each)
+        for source, kind in zip(lanewise.sources, lanewise.kinds, strict=True)
+    ]
+    if len(reads) == 2:
+        first, second = reads
+        return lambda state: put(state, function(first(state), second(state)))
+    return lambda state: put(state, function(*[read(state) for read in reads]))
 
 
 def _levels(steps: Sequence[Step]) -> list[int]:
