@@ -8,15 +8,14 @@ drives the same `Warp` object, instruction by instruction.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Hashable, Mapping, Sequence
-from functools import wraps
-from inspect import isgeneratorfunction
-from types import TracebackType
-from typing import Any, Protocol, TypeVar, cast
+from typing import Any, Protocol
 
 from fp4ref.errors import ClusterFault
 from fp4ref.hardware.copy_groups import CopyGroups
 from fp4ref.hardware.cta_barriers import NamedBarriers
 from fp4ref.hardware.exited import of_exited
+from fp4ref.hardware.frame_label import NO_FRAMES, FrameScope
+from fp4ref.hardware.frame_label import frame as frame
 from fp4ref.hardware.in_flight import AsyncOp
 from fp4ref.hardware.machine_state import MachineState
 from fp4ref.hardware.mbarrier_unit import MbarrierUnit
@@ -111,12 +110,10 @@ class Warp:
         """TMEM of the warp's SM."""
         return self.cta.tmem
 
-    def frame(self, *ids: str) -> _FrameScope:
+    def frame(self, *ids: str) -> FrameScope:
         """Label the events inside a ``with`` block with frame ids."""
         return (
-            _NO_FRAMES
-            if self.machine.recorder is None
-            else _FrameScope(self.frames, ids)
+            NO_FRAMES if self.machine.recorder is None else FrameScope(self.frames, ids)
         )
 
     @property
@@ -221,62 +218,6 @@ class Warp:
     def note(self, operation: str, **facts: Any) -> None:
         """State a fact that is no hardware operation: loop counts, pipeline states."""
         self.record(operation, facts, kind="note")
-
-
-F = TypeVar("F", bound=Callable[..., Any])
-
-
-def frame(*ids: str) -> Callable[[F], F]:
-    """Label all events of a function, or of a generator, with frame ids.
-
-    Its first argument is the warp, or an object that has it as ``warp``.
-    """
-
-    def label(function: F) -> F:
-        is_generator = isgeneratorfunction(function)
-
-        def steps(first: Any, *rest: Any, **named: Any) -> Generator[Any, Any, Any]:
-            with getattr(first, "warp", first).frame(*ids):
-                return (yield from function(first, *rest, **named))
-
-        @wraps(function)
-        def call(first: Any, *rest: Any, **named: Any) -> Any:
-            warp = getattr(first, "warp", first)
-            if warp.machine.recorder is None:
-                return function(first, *rest, **named)
-            if is_generator:
-                return steps(first, *rest, **named)
-            with warp.frame(*ids):
-                return function(first, *rest, **named)
-
-        return cast("F", call)
-
-    return label
-
-
-class _FrameScope:
-    """Pushes frame ids on a warp's stack for the length of a block."""
-
-    __slots__ = ("_ids", "_stack")
-
-    def __init__(self, stack: list[str], ids: tuple[str, ...]) -> None:
-        self._stack, self._ids = stack, ids
-
-    def __enter__(self) -> None:
-        self._stack.extend(self._ids)
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if self._ids:
-            del self._stack[-len(self._ids) :]
-
-
-_NO_FRAMES = _FrameScope([], ())
-"""Of a run that nothing records."""
 
 
 def elect_sync(warp: Warp, mask: int = 0xFFFF_FFFF) -> int:
