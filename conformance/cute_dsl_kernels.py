@@ -1,7 +1,7 @@
 """cute_dsl_kernels: CuTe DSL's kernels on the emulated SM, ours and its tutorials.
 
-Ours are in cute_dsl/texts.py. NVIDIA's are read from a checkout of CUTLASS that the
-environment variable CUTLASS_CHECKOUT names. Both are compiled by the Python that
+Ours are made by cute_dsl/texts.py. NVIDIA's are read from a checkout of CUTLASS that
+the environment variable CUTLASS_CHECKOUT names. Both are compiled by the Python that
 CUTE_DSL_PYTHON names, or this one: it needs the package nvidia-cutlass-dsl.
 """
 
