@@ -30,44 +30,46 @@ def described(dtype: str, block: tuple[int, int], swizzle: int, width: int) -> s
     return f"tensordesc<{dtype}[{block[0]}, {block[1]}],{layout}>"
 
 
-def rows() -> Iterator[Case]:
-    """Kernels without an MMA."""
-
-    def add(rng: np.random.Generator) -> Launch:
+def _add() -> Case:
+    def launch(rng: np.random.Generator) -> Launch:
         x, y = wide(rng, 4000), wide(rng, 4000)
         buffers = {"x": bits(x), "y": bits(y)}
         return Launch((8, 1, 1), buffers, ["x", "y", "out", 4000], {"out": bits(x + y)})
 
     types = {"x_ptr": "*fp32", "y_ptr": "*fp32", "out_ptr": "*fp32", "n": "i32"}
-    yield Case(
+    return Case(
         "vadd f32",
         "x + y",
         EVERY_BIT,
         gluon_kernels.add,
         types,
         {"BLOCK": 512},
-        add,
+        launch,
         gluon=True,
     )
 
-    def transpose(rng: np.random.Generator) -> Launch:
+
+def _transpose() -> Case:
+    def launch(rng: np.random.Generator) -> Launch:
         x = bits(wide(rng, 64, 96))
         want = {"out": np.ascontiguousarray(x.T)}
         return Launch((2, 3, 1), {"x": x}, ["x", "out", 64, 96], want)
 
     types = {"x_ptr": "*fp32", "out_ptr": "*fp32", "rows": "i32", "columns": "i32"}
-    yield Case(
+    return Case(
         "transpose f32",
         "through a swizzled tile",
         EVERY_BIT,
         gluon_kernels.transpose,
         types,
         {"BLOCK": 32},
-        transpose,
+        launch,
         gluon=True,
     )
 
-    def sums(rng: np.random.Generator) -> Launch:
+
+def _row_sums() -> Case:
+    def launch(rng: np.random.Generator) -> Launch:
         x = wide(rng, 64, 256)
         size = np.abs(x).sum(axis=1, dtype=np.float64)
         exact = x.sum(axis=1, dtype=np.float64)
@@ -80,21 +82,26 @@ def rows() -> Iterator[Case]:
         )
 
     types = {"x_ptr": "*fp32", "out_ptr": "*fp32", "columns": "i32"}
-    yield Case(
+    return Case(
         "row sums f32, cp.async",
         "3 stages of 32 x 32",
         "16 roundings of the sum of magnitudes: the order is the compiler's",
         gluon_kernels.row_sums,
         types,
         {"BLOCK": 32, "STAGES": 3},
-        sums,
+        launch,
         gluon=True,
     )
 
 
-def products() -> Iterator[Case]:
-    """Kernels with an MMA."""
+def rows() -> Iterator[Case]:
+    """Kernels without an MMA."""
+    yield _add()
+    yield _transpose()
+    yield _row_sums()
 
+
+def _matmuls() -> Iterator[Case]:
     def matmul(m: int, n: int, k: int) -> Any:
         def launch(rng: np.random.Generator) -> Launch:
             a, b = operands(rng, m, n, k, "f16")
@@ -128,7 +135,9 @@ def products() -> Iterator[Case]:
         gluon=True,
     )
 
-    def scaled(rng: np.random.Generator) -> Launch:
+
+def _scaled() -> Case:
+    def launch(rng: np.random.Generator) -> Launch:
         m, n, k = 128, 256, 512
         a, b = (rng.integers(0, 16, (x, k)).astype(np.uint8) for x in (m, n))
         sfa, sfb = (
@@ -150,13 +159,19 @@ def products() -> Iterator[Case]:
         "N": "i32",
         "K": "i32",
     }
-    yield Case(
+    return Case(
         "NVFP4, TMA and tcgen05.mma",
         "128x256x512",
         EVERY_BIT,
         gluon_kernels.matmul_scaled,
         types,
         {"FORMAT": "e2m1", "VEC": 16},
-        scaled,
+        launch,
         gluon=True,
     )
+
+
+def products() -> Iterator[Case]:
+    """Kernels with an MMA."""
+    yield from _matmuls()
+    yield _scaled()

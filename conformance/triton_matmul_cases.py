@@ -20,6 +20,8 @@ from triton_cases import (
     wide,
 )
 
+TILE = {"BLOCK_M": 128, "BLOCK_N": 128, "BLOCK_K": 64}
+
 
 def _matmul(
     kind: str,
@@ -68,8 +70,7 @@ def _matmul(
     )
 
 
-def matmuls() -> Iterator[Case]:
-    """``tl.dot`` with plain loads, by tcgen05 and by mma.sync."""
+def _k_major() -> Iterator[Case]:
     big = (128, 128, 64)
     yield _matmul("f16", "f32", big, (160, 144, 208), num_stages=1)
     yield _matmul("f16", "f32", big, (128, 144, 208), num_stages=2)
@@ -89,7 +90,9 @@ def matmuls() -> Iterator[Case]:
     yield _matmul("f16", "f32", (32, 32, 32), (48, 32, 112), num_stages=3)
     yield _matmul("bf16", "f32", (16, 16, 64), (32, 48, 144), num_stages=2)
 
-    def n_major(rng: np.random.Generator) -> Launch:
+
+def _n_major() -> Case:
+    def launch(rng: np.random.Generator) -> Launch:
         m, n, k = 128, 128, 192
         a, b = operands(rng, m, n, k, "bf16")
         bias = wide(rng, n)
@@ -101,12 +104,11 @@ def matmuls() -> Iterator[Case]:
             {"d": codes_of(d, "bf16")},
         )
 
-    tile = {"BLOCK_M": 128, "BLOCK_N": 128, "BLOCK_K": 64}
-    yield rows_case(
+    return rows_case(
         "matmul bf16, N-major B, bias, ReLU",
         "3 stages",
         triton_matmul.matmul_n_major,
-        tile,
+        TILE,
         {
             "a_ptr": "bf16",
             "b_ptr": "bf16",
@@ -116,11 +118,13 @@ def matmuls() -> Iterator[Case]:
             "N": "i32",
             "K": "i32",
         },
-        n_major,
+        launch,
         num_stages=3,
     )
 
-    def split_k(rng: np.random.Generator) -> Launch:
+
+def _split_k() -> Case:
+    def launch(rng: np.random.Generator) -> Launch:
         m, n, k, parts = 128, 64, 512, 4
         a, b = operands(rng, m, n, k, "f16")
         steps = (np.arange(k) // 64) % parts
@@ -138,11 +142,11 @@ def matmuls() -> Iterator[Case]:
             {"d": "f32"},
         )
 
-    yield rows_case(
+    return rows_case(
         "matmul f16, split-K",
         "4 parts of the model's bits by atomics",
         triton_matmul.split_k,
-        tile | {"PARTS": 4, "BLOCK_N": 64},
+        TILE | {"PARTS": 4, "BLOCK_N": 64},
         {
             "a_ptr": "f16",
             "b_ptr": "f16",
@@ -151,12 +155,14 @@ def matmuls() -> Iterator[Case]:
             "N": "i32",
             "K": "i32",
         },
-        split_k,
+        launch,
         "4 roundings of the parts' magnitudes: the order is free",
         num_stages=2,
     )
 
-    def batched(rng: np.random.Generator) -> Launch:
+
+def _batched() -> Case:
+    def launch(rng: np.random.Generator) -> Launch:
         n, k, count = 64, 192, 2
         pairs = [operands(rng, 128, n, k, "f16") for _ in range(count)]
         d = [codes_of(product(a, b, "f16"), "f16") for a, b in pairs]
@@ -170,12 +176,20 @@ def matmuls() -> Iterator[Case]:
             {"d": np.concatenate(d)},
         )
 
-    yield rows_case(
+    return rows_case(
         "matmul f16, batched",
         "2 batches, 3 stages",
         triton_matmul.batched,
-        tile | {"BLOCK_N": 64},
+        TILE | {"BLOCK_N": 64},
         {"a_ptr": "f16", "b_ptr": "f16", "d_ptr": "f16", "N": "i32", "K": "i32"},
-        batched,
+        launch,
         num_stages=3,
     )
+
+
+def matmuls() -> Iterator[Case]:
+    """``tl.dot`` with plain loads, by tcgen05 and by mma.sync."""
+    yield from _k_major()
+    yield _n_major()
+    yield _split_k()
+    yield _batched()

@@ -18,9 +18,7 @@ from triton_cases import (
 )
 
 
-def normalisations() -> Iterator[Case]:
-    """Kernels with reductions and approximate instructions."""
-
+def _softmaxes() -> Iterator[Case]:
     def softmax(columns: int, kind: str) -> Callable[[np.random.Generator], Launch]:
         def launch(rng: np.random.Generator) -> Launch:
             x = codes_of(wide(rng, 3, columns, spread=3), kind)
@@ -52,7 +50,9 @@ def normalisations() -> Iterator[Case]:
             num_warps=warps,
         )
 
-    def layer_norm(rng: np.random.Generator) -> Launch:
+
+def _layer_norm() -> Case:
+    def launch(rng: np.random.Generator) -> Launch:
         x = codes_of(wide(rng, 3, 1024), "f16")
         w, b = wide(rng, 1024), wide(rng, 1024)
         z = values_of(x, "f16").astype(np.float64)
@@ -69,7 +69,7 @@ def normalisations() -> Iterator[Case]:
             {"out": "f32"},
         )
 
-    yield rows_case(
+    return rows_case(
         "layer norm f16",
         "with weight and bias",
         triton_rows.layer_norm,
@@ -81,11 +81,13 @@ def normalisations() -> Iterator[Case]:
             "out_ptr": "f32",
             "eps": "fp32",
         },
-        layer_norm,
+        launch,
         "2^-19 of (|x| / s + 1) |w| + |b|",
     )
 
-    def rms_norm(rng: np.random.Generator) -> Launch:
+
+def _rms_norm() -> Case:
+    def launch(rng: np.random.Generator) -> Launch:
         x = codes_of(wide(rng, 3, 1024), "bf16")
         w = wide(rng, 1024)
         z = values_of(x, "bf16").astype(np.float64)
@@ -99,17 +101,19 @@ def normalisations() -> Iterator[Case]:
             {"out": "f32"},
         )
 
-    yield rows_case(
+    return rows_case(
         "RMS norm bf16",
         "with weight",
         triton_rows.rms_norm,
         {"BLOCK": 1024},
         {"x_ptr": "bf16", "w_ptr": "f32", "out_ptr": "f32", "eps": "fp32"},
-        rms_norm,
+        launch,
         "2^-20 of the value: rsqrt.approx",
     )
 
-    def dropout(rng: np.random.Generator) -> Launch:
+
+def _dropout() -> Case:
+    def launch(rng: np.random.Generator) -> Launch:
         x, seed = wide(rng, 2048), 1234567
         uniform = _uniform(seed, np.arange(2048, dtype=np.uint32))
         kept = x * np.float32(4.0 / 3.0)
@@ -118,16 +122,18 @@ def normalisations() -> Iterator[Case]:
             (2, 1, 1), {"x": bits(x)}, ["x", "out", seed], {"out": bits(want)}
         )
 
-    yield rows_case(
+    return rows_case(
         "dropout f32",
         "by Philox numbers",
         triton_rows.dropout,
         {"BLOCK": 1024},
         {"x_ptr": "f32", "out_ptr": "f32", "seed": "i32"},
-        dropout,
+        launch,
     )
 
-    def quantize(rng: np.random.Generator) -> Launch:
+
+def _quantize() -> Case:
+    def launch(rng: np.random.Generator) -> Launch:
         x = wide(rng, 3, 512, spread=5)
         scale = np.abs(x).max(axis=1) / np.float32(448)
         codes = codes_of(x / scale[:, None], "e4m3")
@@ -138,16 +144,18 @@ def normalisations() -> Iterator[Case]:
             {"out": codes, "scale": bits(scale)},
         )
 
-    yield rows_case(
+    return rows_case(
         "quantise to E4M3",
         "rows by max |x| / 448",
         triton_rows.quantize_rows,
         {"BLOCK": 512},
         {"x_ptr": "f32", "out_ptr": "e4m3", "scale_ptr": "f32"},
-        quantize,
+        launch,
     )
 
-    def cross_entropy(rng: np.random.Generator) -> Launch:
+
+def _cross_entropy() -> Case:
+    def launch(rng: np.random.Generator) -> Launch:
         x = wide(rng, 3, 1024)
         label = rng.integers(0, 1024, 3).astype(np.int32)
         z = x.astype(np.float64)
@@ -164,15 +172,25 @@ def normalisations() -> Iterator[Case]:
             {"out": "f32"},
         )
 
-    yield rows_case(
+    return rows_case(
         "cross entropy f32",
         "of a row and its label",
         triton_rows.cross_entropy,
         {"BLOCK": 1024},
         {"x_ptr": "f32", "label_ptr": "i32", "out_ptr": "f32"},
-        cross_entropy,
+        launch,
         "2^-20 of |log sum| + max |x| + 1",
     )
+
+
+def normalisations() -> Iterator[Case]:
+    """Kernels with reductions and approximate instructions."""
+    yield from _softmaxes()
+    yield _layer_norm()
+    yield _rms_norm()
+    yield _dropout()
+    yield _quantize()
+    yield _cross_entropy()
 
 
 def _uniform(seed: int, counter: Array) -> Array:

@@ -115,10 +115,8 @@ def elementwise() -> Iterator[Case]:
     )
 
 
-def moves() -> Iterator[Case]:
-    """Kernels that move, order and count, and sums of integers."""
-
-    def transpose(rng: np.random.Generator) -> Launch:
+def _transpose() -> Case:
+    def launch(rng: np.random.Generator) -> Launch:
         x = bits(wide(rng, 80, 112))
         return Launch(
             (3, 4, 1),
@@ -127,16 +125,18 @@ def moves() -> Iterator[Case]:
             {"out": np.ascontiguousarray(x.T)},
         )
 
-    yield rows_case(
+    return rows_case(
         "transpose f32",
         "through shared memory",
         triton_rows.transpose,
         {"BLOCK": 32},
         {"x_ptr": "f32", "out_ptr": "f32", "rows": "i32", "columns": "i32"},
-        transpose,
+        launch,
     )
 
-    def prefix(rng: np.random.Generator) -> Launch:
+
+def _prefix() -> Case:
+    def launch(rng: np.random.Generator) -> Launch:
         x = rng.integers(-(1 << 31), 1 << 31, (3, 1024)).astype(np.int32)
         return Launch(
             (3, 1, 1),
@@ -145,16 +145,18 @@ def moves() -> Iterator[Case]:
             {"out": np.cumsum(x, axis=1, dtype=np.int32)},
         )
 
-    yield rows_case(
+    return rows_case(
         "prefix sum i32",
         "running sum of a row",
         triton_rows.prefix_sum,
         {"BLOCK": 1024},
         {"x_ptr": "i32", "out_ptr": "i32"},
-        prefix,
+        launch,
     )
 
-    def prefix_f32(rng: np.random.Generator) -> Launch:
+
+def _prefix_f32() -> Case:
+    def launch(rng: np.random.Generator) -> Launch:
         x = wide(rng, 3, 1024)
         exact = np.cumsum(x, axis=1, dtype=np.float64)
         size = np.cumsum(np.abs(x), axis=1, dtype=np.float64)
@@ -167,17 +169,19 @@ def moves() -> Iterator[Case]:
             {"out": "f32"},
         )
 
-    yield rows_case(
+    return rows_case(
         "prefix sum f32",
         "running sum of a row",
         triton_rows.prefix_sum,
         {"BLOCK": 1024},
         {"x_ptr": "f32", "out_ptr": "f32"},
-        prefix_f32,
+        launch,
         "16 roundings of the sum of magnitudes: the order is the compiler's",
     )
 
-    def argmax(rng: np.random.Generator) -> Launch:
+
+def _argmax() -> Case:
+    def launch(rng: np.random.Generator) -> Launch:
         x = np.round(wide(rng, 5, 512, spread=1)).astype(np.float32)
         place = np.argmax(x, axis=1).astype(np.int32)
         return Launch(
@@ -187,31 +191,35 @@ def moves() -> Iterator[Case]:
             {"value": bits(x.max(axis=1)), "place": place},
         )
 
-    yield rows_case(
+    return rows_case(
         "argmax f32",
         "the largest, and where it comes first",
         triton_rows.first_largest,
         {"BLOCK": 512},
         {"x_ptr": "f32", "value_ptr": "f32", "place_ptr": "i32"},
-        argmax,
+        launch,
     )
 
-    def sort(rng: np.random.Generator) -> Launch:
+
+def _sort() -> Case:
+    def launch(rng: np.random.Generator) -> Launch:
         x = wide(rng, 4, 256, spread=20)
         return Launch(
             (4, 1, 1), {"x": bits(x)}, ["x", "out"], {"out": bits(np.sort(x, axis=1))}
         )
 
-    yield rows_case(
+    return rows_case(
         "sort f32",
         "bitonic, in ascending order",
         triton_rows.sort_row,
         {"BLOCK": 256},
         {"x_ptr": "f32", "out_ptr": "f32"},
-        sort,
+        launch,
     )
 
-    def histogram(rng: np.random.Generator) -> Launch:
+
+def _histogram() -> Case:
+    def launch(rng: np.random.Generator) -> Launch:
         x = rng.integers(0, 32, 4096).astype(np.int32)
         return Launch(
             (4, 1, 1),
@@ -220,16 +228,18 @@ def moves() -> Iterator[Case]:
             {"out": np.bincount(x, minlength=32).astype(np.int32)},
         )
 
-    yield rows_case(
+    return rows_case(
         "histogram",
         "atomics in shared and in global memory",
         triton_rows.count_values,
         {"BLOCK": 1024, "BINS": 32},
         {"x_ptr": "i32", "out_ptr": "i32"},
-        histogram,
+        launch,
     )
 
-    def columns(rng: np.random.Generator) -> Launch:
+
+def _column_sums() -> Case:
+    def launch(rng: np.random.Generator) -> Launch:
         x = wide(rng, 256, 128)
         exact, size = (
             x.sum(axis=0, dtype=np.float64),
@@ -244,17 +254,19 @@ def moves() -> Iterator[Case]:
             {"out": "f32"},
         )
 
-    yield rows_case(
+    return rows_case(
         "column sums f32",
         "parts by atomics",
         triton_rows.column_sum,
         {"ROWS": 64, "BLOCK": 64},
         {"x_ptr": "f32", "out_ptr": "f32", "columns": "i32"},
-        columns,
+        launch,
         "12 roundings of the sum of magnitudes: the order is free",
     )
 
-    def gather(rng: np.random.Generator) -> Launch:
+
+def _gather() -> Case:
+    def launch(rng: np.random.Generator) -> Launch:
         table = rng.integers(0, 1 << 16, (20, 512)).astype(np.uint16)
         index = rng.integers(0, 20, 7).astype(np.int32)
         return Launch(
@@ -264,11 +276,23 @@ def moves() -> Iterator[Case]:
             {"out": table[index]},
         )
 
-    yield rows_case(
+    return rows_case(
         "gather f16",
         "rows of a table",
         triton_rows.gather_rows,
         {"BLOCK": 512},
         {"table_ptr": "f16", "index_ptr": "i32", "out_ptr": "f16"},
-        gather,
+        launch,
     )
+
+
+def moves() -> Iterator[Case]:
+    """Kernels that move, order and count, and sums of integers."""
+    yield _transpose()
+    yield _prefix()
+    yield _prefix_f32()
+    yield _argmax()
+    yield _sort()
+    yield _histogram()
+    yield _column_sums()
+    yield _gather()

@@ -109,8 +109,7 @@ def _scaled(
     )
 
 
-def scaled() -> Iterator[Case]:
-    """``tl.dot_scaled``."""
+def _both_scaled() -> Iterator[Case]:
     four, eight = ("e2m1", "e2m1"), ("e4m3", "e4m3")
     yield _scaled(
         "NVFP4, 1 stage", four, 16, (128, 128, 256), (128, 128, 512), num_stages=1
@@ -153,7 +152,9 @@ def scaled() -> Iterator[Case]:
         num_stages=2,
     )
 
-    def widened(rng: np.random.Generator) -> Launch:
+
+def _widened() -> Case:
+    def launch(rng: np.random.Generator) -> Launch:
         m, n, k = 128, 128, 192
         a = codes_of(wide(rng, m, k), "bf16")
         b = rng.integers(0, 16, (n, k)).astype(np.uint8)
@@ -168,7 +169,7 @@ def scaled() -> Iterator[Case]:
             {"d": bits(d)},
         )
 
-    yield rows_case(
+    return rows_case(
         "bf16 x MXFP4",
         "B widened to bf16 by Triton, A from TMEM or memory",
         triton_scaled.weights_scaled,
@@ -182,9 +183,15 @@ def scaled() -> Iterator[Case]:
             "N": "i32",
             "K": "i32",
         },
-        widened,
+        launch,
         num_stages=2,
     )
+
+
+def scaled() -> Iterator[Case]:
+    """``tl.dot_scaled``."""
+    yield from _both_scaled()
+    yield _widened()
 
 
 def _attention(kind: str, d: int, causal: bool, bound: float, **options: Any) -> Case:

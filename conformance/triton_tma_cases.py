@@ -18,6 +18,8 @@ from triton_cases import (
     product,
 )
 
+TILE = (128, 128, 64)
+
 
 def _tma(
     name: str,
@@ -61,16 +63,14 @@ def _tma(
     )
 
 
-def tensor_maps() -> Iterator[Case]:
-    """``tl.dot`` on what TMA loads, by maps of the host and of the device."""
-    big = (128, 128, 64)
+def _host() -> Iterator[Case]:
     one = triton_matmul.host_tma
     yield _tma(
         "host TMA f16, 1 stage",
         one,
         "f16",
         "f16",
-        big,
+        TILE,
         (192, 128, 144),
         (2, 1, 1),
         {},
@@ -81,7 +81,7 @@ def tensor_maps() -> Iterator[Case]:
         one,
         "f16",
         "f16",
-        big,
+        TILE,
         (128, 136, 272),
         (1, 2, 1),
         {},
@@ -99,6 +99,9 @@ def tensor_maps() -> Iterator[Case]:
         num_stages=4,
         num_warps=8,
     )
+
+
+def _persistent() -> Iterator[Case]:
     many = triton_matmul.host_tma_persistent
     plain = {"PROGRAMS": 2, "FLATTEN": False, "SPECIALIZE": False}
     yield _tma(
@@ -117,7 +120,7 @@ def tensor_maps() -> Iterator[Case]:
         many,
         "f16",
         "f16",
-        big,
+        TILE,
         (256, 256, 128),
         (2, 1, 1),
         plain | {"FLATTEN": True},
@@ -128,7 +131,7 @@ def tensor_maps() -> Iterator[Case]:
         many,
         "f16",
         "f16",
-        big,
+        TILE,
         (256, 256, 192),
         (2, 1, 1),
         plain | {"FLATTEN": True, "SPECIALIZE": True},
@@ -139,19 +142,22 @@ def tensor_maps() -> Iterator[Case]:
         many,
         "bf16",
         "bf16",
-        big,
+        TILE,
         (256, 128, 256),
         (1, 1, 1),
         plain | {"PROGRAMS": 1, "SPECIALIZE": True},
         num_stages=2,
     )
+
+
+def _device() -> Iterator[Case]:
     device = triton_matmul.device_tma
     yield _tma(
         "device TMA f16",
         device,
         "f16",
         "f16",
-        big,
+        TILE,
         (160, 128, 208),
         (2, 1, 1),
         {},
@@ -168,3 +174,10 @@ def tensor_maps() -> Iterator[Case]:
         {},
         num_stages=2,
     )
+
+
+def tensor_maps() -> Iterator[Case]:
+    """``tl.dot`` on what TMA loads, by maps of the host and of the device."""
+    yield from _host()
+    yield from _persistent()
+    yield from _device()
