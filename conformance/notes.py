@@ -20,6 +20,8 @@ NOTES = [
     "names the read (OutOfBounds); for K = 128 and 2,048 it does not.",
     "58 kernels of Triton and 6 of Gluon have [a page of their own]"
     "(conformance_triton.md), with every form that they use.",
+    "Kernels of SGEMM_CUDA, llm.c and learn-cuda have "
+    "[a page of their own](other_kernels.md).",
     "What the order of accesses says of these kernels has "
     "[its own page](shipped_order.md).",
     "Tutorial 05 is lapped under the eager schedule with one k-tile too, and the "
