@@ -1,6 +1,7 @@
-"""mma_unscaled: the tcgen05 MMAs without scale factors, of 32-bit to 4-bit elements.
+"""mma_unscaled: the tcgen05 MMAs without scale factors, of 16-bit to 4-bit elements.
 
-Order is that of the block-scaled MMA in `tcgen05`; what differs is the instruction
+And of the 32-bit elements of ``kind::tf32``, which our own kernel does not use. Order
+is that of the block-scaled MMA in `tcgen05`; what differs is the instruction
 descriptor, the arithmetic, and the operands (`mma_elements`). One instruction takes 32
 bytes along K: 8 elements of 32 bits, 16 of 16, or 32 of 8, 6 and 4 bits.
 """

@@ -165,7 +165,7 @@ def _run(state: WarpState, steps: Sequence[Step], found: Mapping[int, Stretch]) 
                 path.into.mask |= path.mask
                 _forget(state, path)
             continue
-        stretch = found.get(pc)
+        stretch = found.get(pc) if path.unset is None else None
         if stretch is not None and stretch.takes(state, path.mask):
             _activate(state, path.mask)
             _execute(state, stretch, loops)

@@ -62,6 +62,8 @@ OWN_PROBE = {
 OWN_TEST = {
     "atomics.vector": "ptx/test_atomic_vectors.py",
     "control.indexed_branch": "ptx/test_branch_by_index.py",
+    "bulk_copies.load": "ptx/test_bulk_copies.py",
+    "bulk_copies.store": "ptx/test_bulk_copies.py",
     "cp_async.commit_group": "ptx/test_copy_groups.py",
     "cp_async.wait_all": "ptx/test_copy_groups.py",
     "cp_async.wait_group": "ptx/test_copy_groups.py",
@@ -109,6 +111,7 @@ NO_ANSWER = {
     "barriers.griddepcontrol_wait": "orders two launches, and returns nothing",
     "barriers.griddepcontrol_launch": "orders two launches, and returns nothing",
     "barriers.set_registers": "moves registers between warps; no value changes",
+    "bulk_copies.prefetch": "a hint",
     "tma.prefetch": "a hint",
     "tma.prefetch_tensormap": "a hint",
 }

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -172,7 +171,7 @@ def test_a_wrong_swizzle_is_found(monkeypatch):
         return order
 
     right = tma_box.swizzled
-    monkeypatch.setattr(tma, "swizzled", off_by_one_chunk)
+    monkeypatch.setattr(tma_box, "swizzled", off_by_one_chunk)
     for backend in BACKENDS:
         assert differences("tma", backend, "swizzle 3")
 
@@ -221,7 +220,8 @@ def test_a_wrong_tensor_map_byte_is_found(monkeypatch):
 
 def test_wrong_barrier_arithmetic_is_found(monkeypatch):
     def one_more(state):
-        return right(replace(state, tx_count=state.tx_count + (state.tx_count > 0)))
+        more = state.tx_count + (state.tx_count > 0)
+        return right(state._replace(tx_count=more))
 
     right = mbarrier.MbarrierState.encode
     monkeypatch.setattr(mbarrier.MbarrierState, "encode", one_more)

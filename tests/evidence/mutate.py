@@ -18,7 +18,7 @@ import json
 import sys
 import textwrap
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import _lru_cache_wrapper, cache
 from pathlib import Path
@@ -106,15 +106,24 @@ def _interpreted(module: ModuleType, name: str, changed: str) -> dict[str, Any]:
     return found
 
 
+def _caches(names: Mapping[str, object], module: str) -> Iterator[Any]:
+    """Every cache of a module, or of one of its classes."""
+    for each in list(names.values()):
+        plain = getattr(each, "__func__", each)
+        if isinstance(plain, _lru_cache_wrapper):
+            yield plain
+        elif isinstance(plain, type) and plain.__module__ == module:
+            yield from _caches(vars(plain), module)
+
+
 def _forget() -> None:
     """Clear every cache of a result; it may come from the other rule."""
     for name, module in list(sys.modules.items()):
         file = getattr(module, "__file__", None) or ""
         ours = file.startswith(str(ROOT)) and "site-packages" not in file
         if ours and not name.startswith((*KEPT, "__main__")):
-            for each in list(vars(module).values()):
-                if isinstance(each, _lru_cache_wrapper):
-                    each.cache_clear()
+            for each in _caches(vars(module), name):
+                each.cache_clear()
 
 
 @contextlib.contextmanager
@@ -126,7 +135,10 @@ def applied(mutation: Mutation) -> Iterator[None]:
     ValueError
         As `changed_source`.
     """
-    module, function = _function(mutation.code)
+    try:
+        module, function = _function(mutation.code)
+    except (ImportError, AttributeError) as error:
+        raise ValueError(f"{mutation.code} is not there any more: {error}") from error
     changed = changed_source(mutation)
     name = mutation.code.partition(":")[2]
     with pytest.MonkeyPatch.context() as patch:
