@@ -36,7 +36,6 @@ from fp4ref.layout.swizzle import (
     PANEL_NBYTES,
     Swizzle,
     SwizzleMode,
-    swizzle_tile,
     swizzled_offsets,
 )
 from fp4ref.layout.tiling import (
@@ -86,7 +85,6 @@ __all__ = [
     "sfb_smem_rows",
     "sfb_start",
     "swizzle_scales",
-    "swizzle_tile",
     "swizzled_offsets",
     "tiled_divide",
     "tmem_scale_position",

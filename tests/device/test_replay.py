@@ -164,14 +164,15 @@ def test_samples_of_an_approximation(name):
 
 
 def test_a_wrong_swizzle_is_found(monkeypatch):
-    def off_by_one_chunk(m, smem):
-        order = right(m, smem).copy()
-        if m.swizzle == 3:
+    def off_by_one_chunk(swizzle, phase, nbytes, data):
+        order = right(swizzle, phase, nbytes, data).copy()
+        if swizzle == 3:
             order[:32] = np.roll(order[:32], 16)
         return order
 
-    right = tma_box.swizzled
-    monkeypatch.setattr(tma_box, "swizzled", off_by_one_chunk)
+    right = tma_box._order
+    monkeypatch.setattr(tma_box, "_order", off_by_one_chunk)
+    monkeypatch.setattr(tma_box, "_chunks", tma_box._chunks.__wrapped__)
     for backend in BACKENDS:
         assert differences("tma", backend, "swizzle 3")
 

@@ -14,7 +14,7 @@ from fp4ref.gemm.shared_storage import SharedStorage
 from fp4ref.gemm.tile_grid import WorkTile
 from fp4ref.hardware import smem
 from fp4ref.hardware.sm import Blocked, Warp
-from fp4ref.layout import swizzle_tile
+from fp4ref.layout.swizzle import swizzle_tile
 from fp4ref.trace import Bytes
 
 
