@@ -49,9 +49,10 @@ def test_b22_cp_lands_in_all_four_quarters():
     assert got[0][1, SFA + 1, 2] == source[33 % 32 * 16 + 33 // 32 * 4 + 2]
 
 
-def test_cp_leading_offset_is_ignored():
+@pytest.mark.parametrize("leading", [0, 8, 64])
+def test_cp_leading_offset_is_ignored(leading):
     def steps(warp):
-        tcgen05.cp(warp, SFA, 0x00004008 << 32 | SF_AT >> 4)
+        tcgen05.cp(warp, SFA, 0x00004008 << 32 | leading << 16 | SF_AT >> 4)
         yield from commit_and_wait(warp)
         np.testing.assert_array_equal(
             warp.tmem.cells[:32, SFA : SFA + 4],
