@@ -146,7 +146,7 @@ def bound(work: Workload, machine: Machine) -> Bound:
         "L2": work.l2_nbytes / machine.l2_bandwidth,
         "GMEM": work.gmem_nbytes / machine.hbm_bandwidth,
     }
-    ends = machine.first_load_latency + machine.mma_latency_beyond_interval + tmem
+    ends = machine.first_load_latency + machine.mma_end_latency + tmem
     return Bound(seconds, machine.launch + ends / clock)
 
 

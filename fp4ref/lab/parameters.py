@@ -108,7 +108,7 @@ class Machine:
         Clocks for a ``tcgen05.cp`` of one scale atom.
     l2_bandwidth, hbm_bandwidth
         Bytes a second, of the whole chip.
-    first_load_latency, mma_latency_beyond_interval
+    first_load_latency, mma_end_latency
         Clocks.
     launch
         Seconds.
@@ -125,7 +125,7 @@ class Machine:
     l2_bandwidth: float
     hbm_bandwidth: float
     first_load_latency: float
-    mma_latency_beyond_interval: float
+    mma_end_latency: float
     launch: float
 
 
@@ -133,7 +133,7 @@ MAY_BE_ZERO: Final = (
     "smem_port_shared",
     "scale_copy_interval",
     "first_load_latency",
-    "mma_latency_beyond_interval",
+    "mma_end_latency",
     "launch",
 )
 """Figures of a `Machine` of which zero means something; the others divide."""

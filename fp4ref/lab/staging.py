@@ -59,6 +59,11 @@ class Staging:
         return tuple(self.write(i) for i in range(ROW_NBYTES // WRITE_NBYTES))
 
     @property
+    def worst_write(self) -> Access:
+        """The first write of those with the most passes."""
+        return max(self.writes, key=lambda each: each.passes)
+
+    @property
     def reads(self) -> tuple[Access, ...]:
         """All reads of 32 rows."""
         return tuple(self.read(row) for row in range(LANES))

@@ -47,7 +47,7 @@ def test_the_values_are_those_of_the_published_rows() -> None:
         "l2_bandwidth": (13e12, 17e12, 21e12, "B200", "B"),
         "hbm_bandwidth": (6.7e12, 7.26e12, 7.48e12, "B200", "A"),
         "first_load_latency": (900, 930, 1610, "B200", "A"),
-        "mma_latency_beyond_interval": (104, 118, 136, "B200", "B"),
+        "mma_end_latency": (104, 118, 136, "B200", "B"),
         "launch": (1.8e-6, 1.8e-6, 7e-6, "B300", "C"),
     }
 
