@@ -11,7 +11,10 @@ slow and the fast end of every published range, a bound becomes a band.
 
 from __future__ import annotations
 
+import tomllib
 from dataclasses import dataclass
+from functools import cache
+from importlib import resources
 from math import ceil
 from typing import Final
 
@@ -81,6 +84,30 @@ class Band:
         """Whether the record lies in the band; None without one."""
         seconds = self.workload.record_seconds
         return None if seconds is None else self.low <= seconds <= self.high
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """A published interval.
+
+    Attributes
+    ----------
+    clocks
+        Between two MMAs, as published.
+    """
+
+    m: int
+    n: int
+    cta_group: int
+    a_in_tmem: bool
+    clocks: float
+
+
+@cache
+def published_intervals() -> tuple[Interval, ...]:
+    """Return the intervals of ``fp4ref/data/b200_intervals.toml``."""
+    text = resources.files("fp4ref.data").joinpath("b200_intervals.toml")
+    return tuple(Interval(*r) for r in tomllib.loads(text.read_text("utf-8"))["rows"])
 
 
 def issue_interval(

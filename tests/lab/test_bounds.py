@@ -8,7 +8,13 @@ from dataclasses import asdict, replace
 import pytest
 
 from fp4ref.errors import InputError
-from fp4ref.lab.bounds import RESOURCES, band, bound, issue_interval
+from fp4ref.lab.bounds import (
+    RESOURCES,
+    band,
+    bound,
+    issue_interval,
+    published_intervals,
+)
 from fp4ref.lab.parameters import MAY_BE_ZERO, Corner, Machine, published
 from fp4ref.lab.workload import Workload, workloads
 
@@ -90,6 +96,12 @@ def test_a_published_issue_interval(
 ) -> None:
     found = issue_interval(m, n, group, PUBLISHED, a_in_tmem=a_in_tmem)
     assert found == pytest.approx(clocks, abs=0.05 if group == 1 else 4)
+
+
+def test_the_table_shows_every_published_interval() -> None:
+    shown = [(i.m, i.n, i.cta_group, i.a_in_tmem) for i in published_intervals()]
+    assert shown == [each[:4] for each in INTERVALS]
+    assert [i.clocks for i in published_intervals()] == [each[4] for each in INTERVALS]
 
 
 @pytest.mark.parametrize(
