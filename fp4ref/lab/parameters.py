@@ -273,6 +273,10 @@ def _row(table: dict[str, Any], file: str, line: int) -> Parameter:
 def _number(value: object, name: str) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise InputError(f"{name} = {value!r}: need a number")
-    if not isfinite(value) or value < 0:
+    try:
+        number = float(value)
+    except OverflowError:
+        raise InputError(f"{name}: need a number that a float can hold") from None
+    if not isfinite(number) or number < 0:
         raise InputError(f"{name} = {value}: need a finite number, and not a negative")
-    return float(value)
+    return number

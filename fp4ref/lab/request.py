@@ -66,7 +66,7 @@ def read_request(path: Path) -> Request:
         raise InputError(f"{path}: no text in UTF-8") from None
     try:
         found = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # ValueError: of too many digits too
         raise InputError(f"{path}: no TOML: {error}") from None
     for name in found:
         if name not in ("parameters", "pattern"):

@@ -83,6 +83,13 @@ def test_a_file_of_ones_own(tmp_path: Path) -> None:
     assert "1.9e+09" in text
 
 
+def test_the_text_says_which_record_is_outside(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text("[parameters]\nl2_bandwidth = 21e12\nsmem_port_shared = 0\n")
+    assert re.search(r"^ 003 .* 543 +inside *$", said(), re.M)
+    assert re.search(r"^ 003 .* 543 +outside *$", said(str(path)), re.M)
+
+
 def test_the_text_has_a_sign_for_each_bank() -> None:
     assert by_bank(access([0, 256, 4, 4], 4)).splitlines() == [
         "lanes, bank 0   4   8   12  16  20  24  28",
@@ -99,6 +106,7 @@ def test_the_text_has_a_sign_for_each_bank() -> None:
         ("clock", "clok", 2, "clok: no such parameter; there are sms, clock"),
         ("1.9e9", "-1", 2, "clock = -1: need a finite number, and not a negative"),
         ("1.9e9", "9e9", 2, "clock = 9e+09 Hz: published is 1.8e+09 to 1.965e+09"),
+        ("1.9e9", "1" + 400 * "0", 2, "clock: need a number that a float can hold"),
         ("clock = 1.9e9", "mma_latency_11 = 1", 2, "mma_latency_11: do not use"),
         (
             "clock = 1.9e9",
@@ -129,7 +137,13 @@ def test_what_is_wrong_is_said_with_file_and_line(
 
 def test_the_command_refuses_in_one_sentence(tmp_path: Path) -> None:
     path = tmp_path / "mine.toml"
-    for text, words in (("[parameters", "no TOML"), ("a = 1", "need [parameters]")):
+    wrong = {
+        "[parameters": "no TOML",
+        "a = " + 5000 * "9": "no TOML",
+        "a = " + 5000 * "[": "no TOML",
+        "a = 1": "need [parameters]",
+    }
+    for text, words in wrong.items():
         path.write_text(text)
         result = CliRunner().invoke(COMMANDS, ["lab", str(path)])
         assert result.exit_code == 2
