@@ -211,7 +211,7 @@ def _bounds(bands: list[Band]) -> Table:
                 "record_in_band": each.holds_record,
             }
         )
-        record, inside = "none", ""
+        record, inside = "none", "none"
         if work.record_seconds is not None:
             record = _us(work.record_seconds)
             inside = "inside" if each.holds_record else "outside"
@@ -222,7 +222,7 @@ def _bounds(bands: list[Band]) -> Table:
         "Microseconds: from the bound of the fast end of every range to that of the "
         "slow end with its start. Binds: at the fast end, published, slow end."
     )
-    headings = ("workload", "band, us", "binds", "record, us", "")
+    headings = ("workload", "band, us", "binds", "record, us", "record is")
     title = "Shortest times"
     kind = MODEL_AND_MEASURED
     return Table("bounds", title, kind, note, headings, tuple(cells), tuple(rows))
@@ -301,7 +301,7 @@ def _fits() -> Table:
         for f in found
     ]
     note = "Stages of 32,768 bytes in the 232,448 that PTX gives a CTA."
-    headings = ("stages", "staging", "together", "")
+    headings = ("stages", "staging", "together", "result")
     title = "Document 003's shared memory"
     rows = tuple(f.to_dict() for f in found)
     return Table("smem", title, MODEL, note, headings, tuple(cells), rows)
