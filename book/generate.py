@@ -26,6 +26,7 @@ import formats  # noqa: E402
 import frame_page  # noqa: E402
 import glossary  # noqa: E402
 import k_groups  # noqa: E402
+import lab_page  # noqa: E402
 import microscope_page  # noqa: E402
 import notebook_pages  # noqa: E402
 import pairs  # noqa: E402
@@ -79,6 +80,10 @@ def files() -> dict[str, str]:
         "_generated/tiers.md": tiers.page(),
         f"_generated/{tiers.FILE}": tiers.picture(),
         "_generated/removals.md": removals.page(),
+        "_generated/lab_bounds.md": lab_page.bounds(),
+        "_generated/lab_banks.md": lab_page.banks(),
+        "_generated/lab_figures.md": lab_page.figures(),
+        f"_generated/{lab_page.FILE}": lab_page.picture(),
         **check_page.pages(),
         "_generated/triage.md": triage_page.page(),
         f"_generated/{triage_page.FILE}": triage_page.picture(),

@@ -23,6 +23,7 @@ from fp4ref.commands.error import error_command
 from fp4ref.commands.faults import faults_command
 from fp4ref.commands.fidelity import fidelity_command
 from fp4ref.commands.frames import frames_command
+from fp4ref.commands.lab import lab_command
 from fp4ref.commands.plan import plan_command
 from fp4ref.commands.recipes import recipes_command
 from fp4ref.commands.sass import sass_command
@@ -57,6 +58,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "recipes": recipes_command,
     "error": error_command,
     "bench": bench_command,
+    "lab": lab_command,
     "fidelity": fidelity_command,
     "attest": attest_command,
     "faults": faults_command,

@@ -1,0 +1,147 @@
+"""request: a reader's own figures and access patterns, from a TOML file.
+
+[parameters]
+clock = 1.9e9             # within the published range
+
+[[pattern]]
+name = "my rows"
+width = 16                # bytes a lane
+offsets = [0, 272, 544]   # bytes from the start of shared memory, lane 0 on
+
+[[pattern]]
+name = "a stride"
+width = 4
+start = 0
+stride = 132
+swizzle = true            # of 128 bytes
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from fp4ref.arguments import require_integer
+from fp4ref.errors import InputError
+from fp4ref.hardware.shared_memory import NBYTES as SMEM_NBYTES
+from fp4ref.lab.banks import LANES, Access, access
+from fp4ref.lab.parameters import Parameters, published
+from fp4ref.layout import SwizzleMode
+
+_FIELDS = ({"name", "width", "offsets"}, {"name", "width", "stride"})
+_OPTIONAL = {"start", "swizzle"}
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a report is made of.
+
+    Attributes
+    ----------
+    patterns
+        The reader's accesses, by name.
+    """
+
+    parameters: Parameters = field(default_factory=published)
+    patterns: tuple[tuple[str, Access], ...] = ()
+
+
+def read_request(path: Path) -> Request:
+    """Read a reader's file.
+
+    Raises
+    ------
+    InputError
+        With file and line: it cannot be read, is no TOML, names no such parameter, has
+        a figure outside its published range, or a pattern that no warp can have.
+    """
+    try:
+        text = path.read_text("utf-8")
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise InputError(f"{path}: no text in UTF-8") from None
+    try:
+        found = tomllib.loads(text)
+    except (ValueError, RecursionError) as error:  # ValueError: of too many digits too
+        raise InputError(f"{path}: no TOML: {error}") from None
+    for name in found:
+        if name not in ("parameters", "pattern"):
+            where = f"{path}:{_line(text, name)}"
+            raise InputError(f"{where}: {name}: need [parameters] or [[pattern]]")
+    return Request(_parameters(found, text, path), tuple(_patterns(found, text, path)))
+
+
+def _parameters(found: dict[str, Any], text: str, path: Path) -> Parameters:
+    parameters = published()
+    asked = found.get("parameters", {})
+    if not isinstance(asked, dict):
+        where = f"{path}:{_line(text, 'parameters')}"
+        raise InputError(f"{where}: parameters: need a table of name = number")
+    for name, value in asked.items():
+        where = f"{path}:{_line(text, name)}"
+        parameters = parameters.override(name, value, where)
+    return parameters
+
+
+def _patterns(found: dict[str, Any], text: str, path: Path) -> list[tuple[str, Access]]:
+    tables = found.get("pattern", [])
+    heads = [m.start() for m in re.finditer(r"^\s*\[\[\s*pattern\s*\]\]", text, re.M)]
+    patterns: list[tuple[str, Access]] = []
+    if not isinstance(tables, list) or len(heads) != len(tables):
+        where = f"{path}:{_line(text, 'pattern')}"
+        raise InputError(f"{where}: pattern: write each as a table [[pattern]]")
+    for table, start in zip(tables, heads, strict=True):
+        spaces = len(text[start:]) - len(text[start:].lstrip())
+        where = f"{path}:{text.count(chr(10), 0, start + spaces) + 1}"
+        try:
+            patterns.append(_pattern(table))
+        except InputError as error:
+            raise InputError(f"{where}: {error}") from None
+        if patterns[-1][0] in [name for name, _ in patterns[:-1]]:
+            raise InputError(f"{where}: pattern {patterns[-1][0]!r}: there is one")
+    return patterns
+
+
+def _pattern(table: dict[str, Any]) -> tuple[str, Access]:
+    name = table.get("name")
+    if not isinstance(name, str) or not name or not name.isprintable():
+        raise InputError("pattern: name: need a text of printable characters")
+    given = set(table)
+    by_stride = "stride" in given
+    if given - (_OPTIONAL if by_stride else set()) != _FIELDS[by_stride]:
+        raise InputError(
+            f"pattern {name!r}: has {', '.join(sorted(given))}; need name, width and "
+            "either offsets, or stride with start and swizzle if you like"
+        )
+    try:
+        offsets = _strided(table) if by_stride else table["offsets"]
+        if not isinstance(offsets, list):
+            raise InputError(f"offsets: {offsets!r:.60}; need a list of bytes")
+        return name, access(offsets, table["width"])
+    except InputError as error:
+        raise InputError(f"pattern {name!r}: {error}") from None
+
+
+def _strided(table: dict[str, Any]) -> list[int | None]:
+    start = require_integer(table.get("start", 0), "start", 0)
+    stride = require_integer(table["stride"], "stride")
+    swizzle = table.get("swizzle", False)
+    if not isinstance(swizzle, bool):
+        raise InputError(f"swizzle: {swizzle!r:.60}; need true or false")
+    every = [start + stride * lane for lane in range(LANES)]
+    if swizzle and 0 <= min(every) <= max(every) < SMEM_NBYTES:
+        every = [int(SwizzleMode.B128.swizzle(at)) for at in every]
+    return [*every]
+
+
+def _line(text: str, name: str) -> int:
+    """Line of the first place that gives a name a value or a table."""
+    word = rf"""["']?{re.escape(name)}["']?"""
+    found = re.search(rf"^\s*(?:\[+\s*)?{word}\s*[=\].]", text, re.M)
+    if found is None:
+        found = re.search(word, text)
+    return text.count("\n", 0, found.end()) + 1 if found else 1
