@@ -75,10 +75,17 @@ class Choice:
 
 
 @cache
-def figures() -> dict[str, Any]:
-    """Return the published figures, with their sources."""
-    text = resources.files("fp4ref.data").joinpath("b200.toml").read_text("utf-8")
-    return tomllib.loads(text)
+def figures() -> dict[str, float]:
+    """Return the published figures, by name; their sources are in the same file."""
+    file = resources.files("fp4ref.data").joinpath("b200_parameters.toml")
+    rows = tomllib.loads(file.read_text("utf-8"))["parameter"]
+    return {row["name"]: row["value"] for row in rows if "value" in row}
+
+
+def _sms(cluster_size: int) -> int:
+    """SMs that clusters of a size can use."""
+    name = "sms" if cluster_size == 1 else f"sms_in_clusters_of_{cluster_size}"
+    return int(figures()[name])
 
 
 def candidates() -> Iterator[dict[str, Any]]:
@@ -114,17 +121,17 @@ def estimate(config: GemmConfig, m: int, n: int, k: int, batches: int = 1) -> Es
     # Whole clusters: a CTA beyond the problem takes its place all the same.
     rows, columns = 128 * p.cluster[0], config.tile.n * p.cluster[1]
     ctas = ceil(m / rows) * p.cluster[0] * ceil(n / columns) * p.cluster[1]
-    places = known["sms"][str(p.cluster_size)]
+    places = _sms(p.cluster_size)
     waves = ceil(ctas * batches * splits / places)
     k_tiles = ceil(ceil(k / p.tile_k) / splits)
     operands = p.a_nbytes + p.b_nbytes
     mma = p.k_blocks * max(
-        known["mma"]["clocks_per_column"] * config.tile.n,
-        operands / p.k_blocks / known["mma"]["smem_bytes_per_clock"],
+        known["mma_compute_interval"] * config.tile.n,
+        operands / p.k_blocks / known["smem_bandwidth"],
     )
     # CTAs along N share A: each loads a part and gets the others' parts.
     load = p.a_nbytes // across + p.b_nbytes + p.sfa_nbytes + p.sfb_nbytes
-    per_clock = known["l2"]["bytes_per_second"] / known["clock"]["hz"]
+    per_clock = known["l2_bandwidth"] / known["clock"]
     loads = load * min(places, ctas * batches * splits) / per_clock
     clocks = waves * k_tiles * max(mma, loads) + EDGE_CLOCKS
     clocks += SPLIT_CLOCKS * (splits - 1)
@@ -198,7 +205,7 @@ def _raster(config: GemmConfig, m: int, n: int) -> dict[str, Any]:
     cluster = config.cluster
     rows, columns = 128 * cluster.cluster_m, config.tile.n * cluster.cluster_n
     size = cluster.cluster_m * cluster.cluster_n
-    wave = int(figures()["sms"][str(size)]) // size
+    wave = _sms(size) // size
     down, across = ceil(m / rows), ceil(n / columns)
 
     def read(order: tuple[str, int]) -> int:
@@ -219,7 +226,7 @@ def _why(best: Estimate, plain: Estimate, m: int, n: int, k: int) -> Iterator[st
     """Yield the reasons, one for each decision."""
     asked = _changed(best.config)
     config = best.config
-    places = figures()["sms"][str(config.cluster.cluster_m * config.cluster.cluster_n)]
+    places = _sms(config.cluster.cluster_m * config.cluster.cluster_n)
     if config.operands.swap_ab:
         yield (
             f"swap_ab: {m:,} rows fill a part of 128 lanes; as columns of B @ A.T they "
@@ -254,8 +261,8 @@ def _why(best: Estimate, plain: Estimate, m: int, n: int, k: int) -> Iterator[st
         f"estimate: {best.clocks:,.0f} clocks, bound by "
         f"{best.bound}; the default configuration {plain.clocks:,.0f}"
     )
-    floor = (m + n) * k / 2 * 9 / 8 / figures()["hbm"]["bytes_per_second"]
-    floor *= figures()["clock"]["hz"]
+    floor = (m + n) * k / 2 * 9 / 8 / figures()["hbm_bandwidth"]
+    floor *= figures()["clock"]
     if floor > best.clocks:
         yield f"reading A and B from HBM alone takes {floor:,.0f} clocks, which is more"
     yield "published figures of a B200 in a model; nothing here was measured on one"

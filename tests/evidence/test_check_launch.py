@@ -204,6 +204,7 @@ def test_a_text_that_cannot_run_is_one_sentence(folder: Path, name: str) -> None
     with pytest.raises(InputError) as raised:
         check(folder / "bad.ptx", folder / "k.toml")
     assert sentence in str(raised.value)
+    assert str(raised.value).count("bad.ptx") == 1
 
 
 def test_older_targets_run(folder: Path) -> None:

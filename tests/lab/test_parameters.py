@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from fp4ref.errors import InputError
-from fp4ref.gemm.choose import figures
 from fp4ref.lab.parameters import Corner, Machine, Parameters, published, read
 
 ROOT = Path(__file__).parents[2]
@@ -49,6 +48,9 @@ def test_the_values_are_those_of_the_published_rows() -> None:
         "first_load_latency": (900, 930, 1610, "B200", "A"),
         "mma_end_latency": (104, 118, 136, "B200", "B"),
         "launch": (1.8e-6, 1.8e-6, 7e-6, "B300", "C"),
+        "sms_in_clusters_of_2": (148, 148, 148, "B200", "B"),
+        "sms_in_clusters_of_4": (132, 132, 132, "B200", "B"),
+        "sms_in_clusters_of_8": (120, 120, 120, "B200", "B"),
     }
 
 
@@ -57,16 +59,6 @@ def test_every_row_says_where_it_stands() -> None:
     for row in published().values():
         assert lines[row.line - 1] == "[[parameter]]"
         assert lines[row.line] == f'name = "{row.name}"'
-
-
-def test_choose_weighs_the_same_figures() -> None:
-    rows, weighed = published(), figures()
-    assert rows["clock"].value == weighed["clock"]["hz"]
-    assert rows["sms"].value == weighed["sms"]["1"]
-    assert rows["mma_compute_interval"].value == weighed["mma"]["clocks_per_column"]
-    assert rows["smem_bandwidth"].value == weighed["mma"]["smem_bytes_per_clock"]
-    assert rows["l2_bandwidth"].value == weighed["l2"]["bytes_per_second"]
-    assert rows["hbm_bandwidth"].value == weighed["hbm"]["bytes_per_second"]
 
 
 def test_a_fast_machine_is_faster_in_every_figure() -> None:

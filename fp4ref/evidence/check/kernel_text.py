@@ -46,12 +46,16 @@ class KernelText:
             It has syntax that is not read here.
         """
         self._check_target()
-        return parse(self.text)
+        try:
+            return parse(self.text)
+        except InputError as error:
+            raise InputError(f"{self.name}: {error}") from None
 
     def program(self, entry: str | None) -> Program:
         """Return an entry, ready to run."""
+        module = self.module
         try:
-            return Program.of(self.module, entry)
+            return Program.of(module, entry)
         except InputError as error:
             raise InputError(f"{self.name}: {error}") from None
 
