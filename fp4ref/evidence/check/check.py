@@ -20,7 +20,7 @@ from fp4ref.evidence.check.results import disagreements, mismatches, of_buffers
 from fp4ref.hardware.machine import Machine, check_sms
 from fp4ref.hardware.machine_state import Ordering
 from fp4ref.hardware.schedule import make_schedule
-from fp4ref.ptx import Program
+from fp4ref.ptx import Program, PtxError
 from fp4ref.ptx.run.loader import load
 from fp4ref.ptx.run.registry import translate
 
@@ -91,7 +91,7 @@ def check(
     try:
         program = text.program(launch.entry)
         launch.check(program)
-        _translate(program, launch)
+        _translate(program, launch, text.name)
         checked = Checked(text, program, launch, budget)
         outcomes = _runs(checked, wanted, orders)
         found = _findings(launch, outcomes)
@@ -129,17 +129,19 @@ def _positive(value: object, name: str) -> float:
     return float(value)  # type: ignore[arg-type]
 
 
-def _translate(program: Program, launch: Launch) -> None:
+def _translate(program: Program, launch: Launch, name: str) -> None:
     """Refuse at once everything in the text that cannot run."""
-    translate(
-        load(
-            Machine(launch.machine_sms),
-            program,
-            bytes(program.param_nbytes),
-            launch.block,
-            launch.smem_nbytes,
-        )
+    loaded = load(
+        Machine(launch.machine_sms),
+        program,
+        bytes(program.param_nbytes),
+        launch.block,
+        launch.smem_nbytes,
     )
+    try:
+        translate(loaded)
+    except PtxError as error:
+        raise InputError(f"{name}: {error}") from None
 
 
 def _forms(error: NotModelled, text: KernelText) -> tuple[Unsupported, ...]:
