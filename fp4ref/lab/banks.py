@@ -14,8 +14,9 @@ never is.
 
 None of this stands in a PTX text. An H200 counted the same passes in each of 1,026
 loads and stores (`probes/banks`, docs/measured.md). The pairs are NVIDIA's words about
-cards of 2017 and 2018 [forums.developer.nvidia.com/t/77228]; which phases go together,
-and that the whole warp must agree, was fitted to that record. Cycles can be more: a store takes one for each word of a lane, if few take part.
+compute capability 7.x [forums.developer.nvidia.com/t/77228]; which phases go together,
+and that the whole warp must agree, was fitted to that record. Cycles can be more: a
+store takes one for each word of a lane, if few take part.
 """
 
 from __future__ import annotations
