@@ -5,10 +5,18 @@ access goes in *phases*, and no two of them share a pass:
 
     bytes a lane      4           8            16
     lanes a phase     0-31        0-15, 16-31  0-7, 8-15, 16-23, 24-31
+    a load in pairs   0-31        0-31         0-15, 16-31
 
 Lanes of a phase that name the same word share it. So a phase takes as many passes as
-its busiest bank has different words. The phases are seen by others on every card of the
-last ten years, and stand in no PTX text.
+its busiest bank has different words. A load is *in pairs* if every lane n names the
+same place as lane n ^ 1, or every lane the same as n ^ 2, where both take part; a store
+never is.
+
+None of this stands in a PTX text. An H200 counted the same passes in each of 1,026
+loads and stores (`probes/banks`, docs/measured.md). The pairs are NVIDIA's words about
+compute capability 7.x [forums.developer.nvidia.com/t/77228]; which phases go together,
+and that the whole warp must agree, was fitted to that record. Cycles can be more: a
+store takes one for each word of a lane, if few take part.
 """
 
 from __future__ import annotations
@@ -65,12 +73,15 @@ class Access:
     ----------
     width
         Bytes a lane.
+    load
+        Whether it is ``ld.shared``, and not ``st.shared``.
     offsets
         Bytes from the start of the CTA's shared memory, by lane; None for a lane that
         takes no part.
     """
 
     width: int
+    load: bool
     offsets: tuple[int | None, ...]
     phases: tuple[Phase, ...]
 
@@ -101,6 +112,7 @@ class Access:
         """JSON values."""
         return {
             "width": self.width,
+            "load": self.load,
             "offsets": list(self.offsets),
             "passes": self.passes,
             "fewest": self.fewest,
@@ -109,7 +121,7 @@ class Access:
         }
 
 
-def access(offsets: Sequence[int | None], width: int) -> Access:
+def access(offsets: Sequence[int | None], width: int, *, load: bool = False) -> Access:
     """Count the passes of one access.
 
     Parameters
@@ -119,6 +131,8 @@ def access(offsets: Sequence[int | None], width: int) -> Access:
         that takes no part. Lanes beyond the last take none.
     width
         Bytes a lane: 4, 8 or 16.
+    load
+        Whether it is ``ld.shared``, and not ``st.shared``.
 
     Raises
     ------
@@ -135,11 +149,19 @@ def access(offsets: Sequence[int | None], width: int) -> Access:
             _check(lane, require_integer(at, f"lane {lane}"), width)
     every = (*offsets, *[None] * (LANES - len(offsets)))
     together = LANES * BANK_NBYTES // width
+    if load and together < LANES and any(_in_pairs(every, bit) for bit in (1, 2)):
+        together *= 2
     phases = [
         _phase(first, every[first : first + together], width)
         for first in range(0, LANES, together)
     ]
-    return Access(width, every, tuple(phases))
+    return Access(width, load, every, tuple(phases))
+
+
+def _in_pairs(offsets: Sequence[int | None], bit: int) -> bool:
+    """Whether no two lanes that differ in `bit` alone name two places."""
+    pairs = ((at, offsets[lane ^ bit]) for lane, at in enumerate(offsets))
+    return all(a is None or b is None or a == b for a, b in pairs)
 
 
 def _check(lane: int, at: int, width: int) -> None:

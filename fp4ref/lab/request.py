@@ -6,6 +6,7 @@ clock = 1.9e9             # within the published range
 [[pattern]]
 name = "my rows"
 width = 16                # bytes a lane
+load = true               # ld.shared; without it st.shared
 offsets = [0, 272, 544]   # bytes from the start of shared memory, lane 0 on
 
 [[pattern]]
@@ -32,7 +33,7 @@ from fp4ref.lab.parameters import Parameters, published
 from fp4ref.layout import SwizzleMode
 
 _FIELDS = ({"name", "width", "offsets"}, {"name", "width", "stride"})
-_OPTIONAL = {"start", "swizzle"}
+_OPTIONAL = ({"load"}, {"load", "start", "swizzle"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,16 +113,16 @@ def _pattern(table: dict[str, Any]) -> tuple[str, Access]:
         raise InputError("pattern: name: need a text of printable characters")
     given = set(table)
     by_stride = "stride" in given
-    if given - (_OPTIONAL if by_stride else set()) != _FIELDS[by_stride]:
+    if given - _OPTIONAL[by_stride] != _FIELDS[by_stride]:
         raise InputError(
             f"pattern {name!r}: has {', '.join(sorted(given))}; need name, width and "
-            "either offsets, or stride with start and swizzle if you like"
+            "either offsets, or stride with start and swizzle if you like; and load"
         )
     try:
         offsets = _strided(table) if by_stride else table["offsets"]
         if not isinstance(offsets, list):
             raise InputError(f"offsets: {offsets!r:.60}; need a list of bytes")
-        return name, access(offsets, table["width"])
+        return name, access(offsets, table["width"], load=_flag(table, "load"))
     except InputError as error:
         raise InputError(f"pattern {name!r}: {error}") from None
 
@@ -129,13 +130,18 @@ def _pattern(table: dict[str, Any]) -> tuple[str, Access]:
 def _strided(table: dict[str, Any]) -> list[int | None]:
     start = require_integer(table.get("start", 0), "start", 0)
     stride = require_integer(table["stride"], "stride")
-    swizzle = table.get("swizzle", False)
-    if not isinstance(swizzle, bool):
-        raise InputError(f"swizzle: {swizzle!r:.60}; need true or false")
+    swizzle = _flag(table, "swizzle")
     every = [start + stride * lane for lane in range(LANES)]
     if swizzle and 0 <= min(every) <= max(every) < SMEM_NBYTES:
         every = [int(SwizzleMode.B128.swizzle(at)) for at in every]
     return [*every]
+
+
+def _flag(table: dict[str, Any], name: str) -> bool:
+    found = table.get(name, False)
+    if not isinstance(found, bool):
+        raise InputError(f"{name}: {found!r:.60}; need true or false")
+    return found
 
 
 def _line(text: str, name: str) -> int:

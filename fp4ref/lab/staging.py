@@ -51,7 +51,7 @@ class Staging:
     def read(self, row: int) -> Access:
         """The warp reads a row."""
         at = [self.place(row, READ_NBYTES * lane) for lane in range(LANES)]
-        return access(at, READ_NBYTES)
+        return access(at, READ_NBYTES, load=True)
 
     @property
     def writes(self) -> tuple[Access, ...]:

@@ -86,6 +86,27 @@ def test_a_stride(width: int, stride: int, passes: int, fewest: int) -> None:
     assert (found.passes, found.fewest) == (passes, fewest)
 
 
+@pytest.mark.parametrize(
+    ("width", "bits", "load", "store"),
+    [
+        # A row of 128 bytes, each place of it named by lanes that differ in `bits`.
+        (4, 1, 1, 1),
+        (8, 0, 2, 2),
+        (8, 1, 1, 2),
+        (8, 2, 1, 2),
+        (8, 4, 2, 2),
+        (16, 0, 4, 4),
+        (16, 1, 2, 4),
+        (16, 2, 2, 4),
+        (16, 8, 4, 4),
+    ],
+)
+def test_a_load_in_pairs(width: int, bits: int, load: int, store: int) -> None:
+    offsets = [width * (lane & ~bits) % 128 for lane in range(32)]
+    assert access(offsets, width, load=True).passes == load
+    assert access(offsets, width).passes == store
+
+
 def test_rows_of_256_bytes_begin_all_in_one_bank() -> None:
     found = STAGINGS[0].write(0)
     assert found.banks == (0,) * 32

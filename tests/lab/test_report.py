@@ -78,6 +78,10 @@ def test_a_file_of_ones_own(tmp_path: Path) -> None:
     (name, mine), (_, swizzled) = request.patterns
     assert (name, mine.passes, mine.most_lanes) == ("mine", 1, 1)
     assert swizzled.offsets[:3] == (1024, 1152 + 16, 1280 + 32)
+    assert not mine.load
+    path.write_text(MINE.replace("[0, 272, 544]", "[0, 0, 272, 272]\nload = true"))
+    (_, mine), _ = read_request(path).patterns
+    assert (mine.load, len(mine.phases)) == (True, 2)
     assert swizzled.passes == 4
     text = said(str(path))
     assert by_bank(mine) in text
@@ -122,6 +126,7 @@ def test_the_text_has_a_sign_for_each_bank() -> None:
         ("offsets", "offset", 4, "pattern 'mine': has name, offset, width; need"),
         ("[0, 272, 544]", "5", 4, "pattern 'mine': offsets: 5; need a list"),
         ("swizzle = true", "swizzle = 1", 9, "pattern 'swizzled': swizzle: 1; need"),
+        ("swizzle = true", "load = 1", 9, "pattern 'swizzled': load: 1; need true or"),
         ('"swizzled"', '"mine"', 9, "pattern 'mine': there is one"),
         ('"mine"', "7", 4, "pattern: name: need a text"),
         ("[parameters]", "[figures]", 1, "figures: need [parameters] or [[pattern]]"),

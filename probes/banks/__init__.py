@@ -1,0 +1,1 @@
+"""banks: passes of shared memory's banks, as a Hopper card counts them."""
