@@ -118,6 +118,7 @@ NO_GAP = {
     "trace": "this product's own",
     "races": "this product's own",
     "reduction": "this product's own",
+    "width": "bytes of a lane; 1 or 2 are an access of their word",
     "ring": "rings of the trace",
     "view": "views of the player",
     "mode": "views of the player",

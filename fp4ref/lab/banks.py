@@ -140,7 +140,8 @@ def access(offsets: Sequence[int | None], width: int, *, load: bool = False) -> 
         Another width, more than 32 lanes, or a lane whose bytes are not aligned or
         not in shared memory.
     """
-    if require_integer(width, "width") not in WIDTHS:
+    width = require_integer(width, "width")
+    if width not in WIDTHS:
         raise InputError(f"width: {width} bytes a lane; need 4, 8 or 16")
     if not 0 < len(offsets) <= LANES:
         raise InputError(f"{len(offsets)} lanes; a warp has 1 to {LANES}")
