@@ -5,7 +5,7 @@
   one from the entry, `launch_made` makes one from arrays and from compiled kernels;
 - `one_run`: one schedule and one ordering; `budget` ends what has no end;
 - `finding`, `evidence_row`, `nearest`: what was found, and in which words;
-- `results`: the buffers, beside what they should hold and beside each other;
+- `buffer_contents`: the buffers, beside what they should hold and beside each other;
 - `result`: the `Check`; `check`: all of it.
 """
 

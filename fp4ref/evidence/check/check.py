@@ -16,7 +16,7 @@ from fp4ref.evidence.check.launch import Launch
 from fp4ref.evidence.check.launch_file import read_launch
 from fp4ref.evidence.check.one_run import Checked, Outcome
 from fp4ref.evidence.check.result import Check, Unsupported, first_contents
-from fp4ref.evidence.check.results import disagreements, mismatches, of_buffers
+from fp4ref.evidence.check.buffer_contents import disagreements, mismatches, of_buffers
 from fp4ref.hardware.machine import Machine, check_sms
 from fp4ref.hardware.machine_state import Ordering
 from fp4ref.hardware.schedule import make_schedule

@@ -1,4 +1,4 @@
-"""results: what the buffers hold after the runs, beside what they should."""
+"""buffer_contents: what the buffers hold after the runs, beside what they should."""
 
 from __future__ import annotations
 
