@@ -10,13 +10,13 @@ from typing import Any
 from fp4ref.arguments import require_choice, require_integer, require_list
 from fp4ref.errors import InputError, NotModelled
 from fp4ref.evidence.check.budget import Budget
+from fp4ref.evidence.check.buffer_contents import disagreements, mismatches, of_buffers
 from fp4ref.evidence.check.finding import Finding, Place, as_advisory, merged
 from fp4ref.evidence.check.kernel_text import KernelText, read_kernel
 from fp4ref.evidence.check.launch import Launch
 from fp4ref.evidence.check.launch_file import read_launch
 from fp4ref.evidence.check.one_run import Checked, Outcome
 from fp4ref.evidence.check.result import Check, Unsupported, first_contents
-from fp4ref.evidence.check.buffer_contents import disagreements, mismatches, of_buffers
 from fp4ref.hardware.machine import Machine, check_sms
 from fp4ref.hardware.machine_state import Ordering
 from fp4ref.hardware.schedule import make_schedule
