@@ -8,9 +8,10 @@ from drawing import figure, svg, text
 from wording import row
 
 from fp4ref.lab.banks import BANKS
-from fp4ref.lab.report import Table, by_bank, tables
+from fp4ref.lab.report import by_bank, tables
 from fp4ref.lab.request import Request
 from fp4ref.lab.staging import STAGINGS
+from fp4ref.lab.table import Table
 
 FILE = "lab_banks.svg"
 _LEFT, _CELL, _ROW = 150, 16, 22

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
-from typing import Any, Final
+from dataclasses import asdict
+from typing import Final
 
 from fp4ref.lab.banks import Access, access
 from fp4ref.lab.bounds import (
@@ -17,49 +17,18 @@ from fp4ref.lab.bounds import (
 from fp4ref.lab.parameters import Corner, Machine
 from fp4ref.lab.request import Request
 from fp4ref.lab.staging import STAGINGS, fits
+from fp4ref.lab.table import (
+    DOCUMENTED,
+    MODEL,
+    MODEL_AND_DOCUMENTED,
+    MODEL_AND_H200,
+    MODEL_AND_MEASURED,
+    Table,
+)
 from fp4ref.lab.workload import Workload, workloads
 from fp4ref.layout import SwizzleMode, swizzled_offsets
 
-DOCUMENTED: Final = "documented"
-MODEL: Final = "model"
-MODEL_AND_DOCUMENTED: Final = "model beside documented"
-MODEL_AND_H200: Final = "model beside measured on H200"
-MODEL_AND_MEASURED: Final = "model beside measured by others"
 _DIGITS: Final = ".123456789abcdefghijklmnopqrstuvw"
-
-
-@dataclass(frozen=True, slots=True)
-class Table:
-    """One table.
-
-    Attributes
-    ----------
-    kind
-        Where its figures come from: documented by others, a model of this package, or
-        a model beside what others documented or measured, or what an H200 counted.
-    note
-        What to know before reading it.
-    rows
-        By key, as JSON has them; `headings` and `cells` are for reading.
-    """
-
-    id: str
-    title: str
-    kind: str
-    note: str
-    headings: tuple[str, ...]
-    cells: tuple[tuple[str, ...], ...]
-    rows: tuple[dict[str, Any], ...]
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON values."""
-        return {
-            "id": self.id,
-            "title": self.title,
-            "kind": self.kind,
-            "note": self.note,
-            "rows": list(self.rows),
-        }
 
 
 def tables(request: Request) -> tuple[Table, ...]:
