@@ -12,6 +12,8 @@ from fp4ref.hardware.shared_memory import NBYTES as SMEM_NBYTES
 from fp4ref.hardware.smem import SmemDescriptor
 from fp4ref.hardware.tensor_map import DataType, TensorMap
 from fp4ref.hardware.tmem import LANES, lane_column
+from fp4ref.lab.bounds import published_intervals
+from fp4ref.lab.request import Request
 from fp4ref.layout import SwizzleMode
 from fp4ref.lessons.record import is_assembled
 from fp4ref.lessons.truths.runs import issued, quarter_of
@@ -24,12 +26,22 @@ _EPILOGUE_WARPS, _WARP = (2, 3, 4, 5), 2
 _W1_CYCLES, _EPILOGUE_CYCLES, _WAIT_CYCLES = 5_011, 5_268, 1_056
 _SAVED_CYCLES = 300
 _INSTRUCTIONS, _MMAS, _WAITS, _COMMITS = 411, 24, 7, 7
+_OTHERS = 373
 _TILES, _K_ITERS, _STAGES = 10_878, 6, 4
 _MATRICES, _DESCRIPTOR_BITS, _REGISTER_BITS = 2, 64, 32
 _PARTS = ((50, 80), (25, 35), (15, 30))
 """Instructions saved: descriptors, predicates, indices; at least and at most."""
 _STORES, _STORE_CYCLES, _PHASE_2B_CYCLES = 32, 70, 899
 _SWIZZLE, _BOX_ROWS = SwizzleMode.B128, 32
+_MMA_CYCLES, _TILE_CYCLES, _K_LOOP_CYCLES = 140, 6_067, 4_154
+_MMA_SHAPE = (256, 256, 2)
+"""M, N and cta_group of its MMAs."""
+_ML_WAIT, _PHASE_1, _PHASE_2B = 1_139, 4_129, 899
+_PAIRS, _MILLISECONDS = 74, 0.543
+_BULK_GAIN = 12.6
+"""Per cent of the K-loop that bulk stores saved."""
+_ROWS, _COLUMNS = 128, 256
+"""Of the accumulator, in one SM."""
 
 
 def bank_of_lane_2() -> int:
@@ -152,3 +164,46 @@ def conflict_of_plain_rows() -> int:
     lanes = _BANKS * _BANK_NBYTES // _STORE_NBYTES
     banks = [lane * _PLAIN_ROW // _BANK_NBYTES % _BANKS for lane in range(lanes)]
     return max(banks.count(bank) for bank in banks)
+
+
+def tensor_pipe_share() -> int:
+    """Per cent of a tile in which MMAs of the estimated length keep the pipe busy."""
+    return round(100 * _MMAS * _MMA_CYCLES / _TILE_CYCLES)
+
+
+def idle_share_of_the_k_loop() -> int:
+    """Per cent of the K-loop without an MMA, by the published interval."""
+    (clocks,) = (
+        each.clocks
+        for each in published_intervals()
+        if (each.m, each.n, each.cta_group) == _MMA_SHAPE and not each.a_in_tmem
+    )
+    return round(100 * (1 - _MMAS * clocks / _K_LOOP_CYCLES))
+
+
+def cycles_of_an_epilogue_warp() -> int:
+    """Cycles of a tile that its wait, phase 1 and phase 2B take together."""
+    return _ML_WAIT + _PHASE_1 + _PHASE_2B
+
+
+def clock_of_the_cycles() -> float:
+    """GHz at which a pair's tiles take the run's time, to one decimal."""
+    cycles = _TILES / _PAIRS * _TILE_CYCLES
+    return round(cycles / (_MILLISECONDS * 1e6), 1)
+
+
+def cycles_that_bulk_stores_save() -> int:
+    """Cycles of the K-loop that bulk stores take away."""
+    return round(_K_LOOP_CYCLES * _BULK_GAIN / 100)
+
+
+def cycles_to_read_the_accumulator() -> int:
+    """Cycles that a SM's accumulator takes at the published rate of all its warps."""
+    rate = Request().parameters["tmem_read_bandwidth"].value
+    assert rate is not None
+    return round(_ROWS * _COLUMNS * 4 / rate)
+
+
+def instructions_of_the_mma_warp() -> int:
+    """Instructions of a tile, of the kinds that the document's table has."""
+    return _MMAS + _WAITS + _COMMITS + _OTHERS
