@@ -87,6 +87,13 @@ def bounds() -> str:
     return "\n".join(line for name in names for line in _written(found[name]))
 
 
+def compiled() -> str:
+    """The tables of what was compiled; the loop itself is for `fp4ref lab`."""
+    found = _tables()
+    names = "sass_roles", "sass_kinds", "mma_ten_steps", "sass_unroll", "mma_steps"
+    return "\n".join(line for name in names for line in _written(found[name]))
+
+
 def figures() -> str:
     """Every published figure with its source."""
     found = _tables()["parameters"]

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from fp4ref.commands.options import Json
-from fp4ref.commands.printing import print_json
+from fp4ref.commands.printing import print_json, print_table
 from fp4ref.cuda_kernel.build import packaged, packaged_configs
 from fp4ref.cuda_kernel.mma_loop import WHY, above, compiled_figures
 from fp4ref.cuda_kernel.sass import SassFigures, figures, mandatory
@@ -18,6 +18,7 @@ from fp4ref.cutlass.examples import assemble_example
 from fp4ref.device.compile import nvrtc_version
 from fp4ref.gemm.ladder import ladder
 from fp4ref.gemm.plan import plan
+from fp4ref.lab.compiled import compiled_tables
 
 COLUMNS = ("registers", "spill_instructions", "instructions", "per_k_tile")
 
@@ -29,9 +30,19 @@ def sass_command(
     family: Annotated[
         bool, typer.Option(help="Compile each step of the ladder instead.")
     ] = False,
+    census: Annotated[
+        bool,
+        typer.Option(
+            help="Count every instruction by warp, loop and kind instead, beside "
+            "CUTLASS 72b; and list the MMA loop line by line."
+        ),
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Show registers, spills and the MMA warp's loop of the compiled kernel."""
+    if census:
+        _census(as_json)
+        return
     if family:
         _family(as_json)
         return
@@ -93,6 +104,20 @@ def _family(as_json: bool) -> None:
         table.add_row(which, WHY.get(which, ""))
     console.print(table, highlight=False)
     print(f"Compiled by NVRTC {nvrtc}. A group of k-tiles has one commit.")
+
+
+def _census(as_json: bool) -> None:
+    """Print the laboratory's tables of what was compiled."""
+    found = compiled_tables()
+    if as_json:
+        print_json([table.to_dict() for table in found])
+        return
+    console = Console()
+    for table in found:
+        console.print(table.title, style="bold", highlight=False, markup=False)
+        console.print(table.note, highlight=False, markup=False)
+        print_table(console, table.headings, table.cells)
+        console.print()
 
 
 def _mandatory() -> str:

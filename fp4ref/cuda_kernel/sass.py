@@ -13,7 +13,7 @@ import struct
 import subprocess
 import tempfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,20 +25,20 @@ _LABEL = re.compile(r"(\.L_x_\d+):")
 _BRANCH = re.compile(r"\bBRA\b.*`\((\.L_x_\d+)\)")
 
 
-_MMAS = {
+MMAS = {
     "mxf4nvf4": "UTCOMMA",
     "mxf8f6f4": "UTCQMMA",
     "f8f6f4": "UTCQMMA",
     "f16": "UTCHMMA",
 }
 """What ptxas makes of the MMA, by kind."""
-_COMMIT = "UTCBAR"
+COMMIT = "UTCBAR"
 
 
 def mandatory(p: Plan) -> dict[str, int]:
     """Count what a k-tile cannot do without: scale copies, MMAs and a commit."""
     copies = {"UTCCP": p.scale_copies} if p.scale_copies else {}
-    return copies | {_MMAS[p.kind]: p.k_blocks, _COMMIT: 1}
+    return copies | {MMAS[p.kind]: p.k_blocks, COMMIT: 1}
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ class SassFigures:
     @property
     def k_tiles(self) -> int:
         """K-tiles in a round: each group of them ends with one commit."""
-        return self.loop_counts[_COMMIT] * self.k_group
+        return self.loop_counts[COMMIT] * self.k_group
 
     @property
     def per_k_tile(self) -> float:
@@ -78,9 +78,14 @@ class SassFigures:
         return len(self.loop) / self.k_tiles
 
 
+def bare(instruction: str) -> str:
+    """Return an instruction without its predicate."""
+    return re.sub(r"^@!?U?P[\dT]\s+", "", instruction)
+
+
 def opcode(instruction: str) -> str:
     """First word of an instruction, without predicate and modifiers."""
-    return re.sub(r"^@!?U?P[\dT]\s+", "", instruction).split()[0].split(".")[0]
+    return bare(instruction).split()[0].split(".")[0]
 
 
 def disassemble(cubin: bytes) -> str:
@@ -129,7 +134,7 @@ def figures(
         _registers(cubin),
         sum(opcode(each) in ("STL", "LDL") for each in found.instructions),
         len(found.instructions),
-        tuple(found.loop_around(*_MMAS.values(), group=k_group)),
+        tuple(found.loop_around(*MMAS.values(), group=k_group)),
         k_group,
     )
 
@@ -172,31 +177,48 @@ class Listing:
             elif found := _INSTRUCTION.fullmatch(line):
                 self.instructions.append(found[2])
 
-    def _target(self, at: int) -> int | None:
+    def target(self, at: int) -> int | None:
+        """Return where a branch goes; None for what is none."""
         branch = _BRANCH.search(self.instructions[at])
         return self.labels[branch[1]] if branch else None
 
     def loop_around(self, *wanted: str, group: int = 1) -> Iterator[str]:
-        """Instructions of one round of the innermost loop of `wanted` with a commit.
+        """Instructions of one round of the innermost loop of `wanted` with a commit."""
+        for at in self.round_of(wanted, COMMIT, group=group):
+            yield self.instructions[at]
+
+    def round_of(
+        self, wanted: Collection[str], ends: str, start: int = 0, *, group: int = 1
+    ) -> Iterator[int]:
+        """Instructions of one round of the innermost loop of `wanted`, by number.
 
         The round of a warp that never waits: of the branches inside the loop it takes
         those that skip a wait which a peek has answered, and none that leave it or skip
         what is wanted. A loop inside has `group` rounds.
+
+        Parameters
+        ----------
+        ends
+            What else a round must have.
+        start
+            Number of the instruction from which the loop is looked for.
         """
         inside = next(
-            i for i, each in enumerate(self.instructions) if opcode(each) in wanted
+            i
+            for i, each in enumerate(self.instructions)
+            if i >= start and opcode(each) in wanted
         )
         first, last = next(
             (to, i)
             for i in range(inside, len(self.instructions))
-            if (to := self._target(i)) is not None and to <= inside
-            if _COMMIT in map(opcode, self.instructions[to:i])
+            if (to := self.target(i)) is not None and to <= inside
+            if ends in map(opcode, self.instructions[to:i])
         )
         rounds = Counter[int]()
         at = first
         while at <= last:
-            yield self.instructions[at]
-            to = self._target(at)
+            yield at
+            to = self.target(at)
             if to is None or not first < to <= last:
                 at += 1
             elif to <= at:

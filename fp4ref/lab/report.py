@@ -14,6 +14,7 @@ from fp4ref.lab.bounds import (
     issue_interval,
     published_intervals,
 )
+from fp4ref.lab.compiled import compiled_tables
 from fp4ref.lab.parameters import Corner, Machine
 from fp4ref.lab.request import Request
 from fp4ref.lab.staging import STAGINGS, fits
@@ -48,6 +49,7 @@ def tables(request: Request) -> tuple[Table, ...]:
             list(kernel_accesses()),
         ),
         _fits(),
+        *compiled_tables(),
     ]
     if request.patterns:
         found.append(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final
 
+COMPILED: Final = "compiled"
 DOCUMENTED: Final = "documented"
 MODEL: Final = "model"
 MODEL_AND_DOCUMENTED: Final = "model beside documented"
@@ -20,7 +21,8 @@ class Table:
     ----------
     kind
         Where its figures come from: documented by others, a model of this package, or
-        a model beside what others documented or measured, or what an H200 counted.
+        a model beside what others documented or measured, or what an H200 counted; or
+        from what a compiler made.
     note
         What to know before reading it.
     rows

@@ -31,9 +31,16 @@ def test_the_twin_says_the_same() -> None:
 
 def test_the_page_says_each_kind_and_includes_every_part() -> None:
     text = PAGE.read_text()
-    for word in ("measured", "documented", "model"):
+    for word in ("measured", "documented", "model", "compiled"):
         assert f"**{word}**" in text
-    for part in ("bounds", "banks", "figures"):
+    for part in ("bounds", "banks", "compiled", "figures"):
         assert f"_generated/lab_{part}.md" in text
     assert "(model)" in lab_page.bounds()
     assert "do not use" in lab_page.figures()
+
+
+def test_the_compiled_kernels_are_on_the_page() -> None:
+    page = lab_page.compiled()
+    assert "CUTLASS 72b" in page
+    assert "whole double rounds of the ring written out" in page
+    assert "UTCOMMA.4X gdesc" not in page

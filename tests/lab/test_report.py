@@ -51,7 +51,7 @@ def test_no_line_is_longer_than_80_columns_and_every_table_says_its_kind() -> No
     assert max(map(len, text.splitlines())) <= 80
     for table in tables(Request()):
         assert all(table.headings)
-        assert table.kind.split(" beside ")[0] in ("documented", "model")
+        assert table.kind.split(" beside ")[0] in ("compiled", "documented", "model")
         assert f"{table.title} ({table.kind})" in text
 
 
