@@ -138,6 +138,11 @@ def has_lanes_of_n(meta: Mapping[str, Any]) -> bool:
     return _chosen(meta, "operands", "swap_ab") is True
 
 
+def splits_of(meta: Mapping[str, Any]) -> int:
+    """In how many parts K is summed, each by a work tile of its own."""
+    return int(_chosen(meta, "tiles", "splits") or 1)
+
+
 def _chosen(meta: Mapping[str, Any], part: str, name: str) -> Any:
     """Return a field of the configuration in a trace's `meta`; None if not there."""
     try:

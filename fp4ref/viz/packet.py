@@ -27,6 +27,7 @@ from fp4ref.evidence.statement import line
 from fp4ref.frames import FRAMES
 from fp4ref.trace import Event, Range, RecordedPlan, Trace
 from fp4ref.trace.timeline import overlap, rows
+from fp4ref.viz.sentences import sentences
 
 PACKET_VERSION = 1
 KINDS = ("sync", "issue", "land", "note")
@@ -149,6 +150,8 @@ class _Writer:
             name: [] for name in ("sm", "kind", "issued", *tables)
         }
         columns["row"] = rows(self.trace)
+        told = Table()
+        columns["words"] = [told.number(words) for words in sentences(self.trace)]
         columns |= {"reads": [], "writes": [], "barrier": []}
         count = _TileCount(self.trace)
         memory = {s: self.trace.images[s].copy() for s in self.spaces}
@@ -182,6 +185,7 @@ class _Writer:
         return columns, {
             **{name: table.values for name, table in tables.items()},
             "source_text": texts,
+            "words": told.values,
             "range": ranges.values,
             "barrier": labels.values,
         }

@@ -16,6 +16,7 @@ from fp4ref.frames import FRAMES
 from fp4ref.hardware.tensor_memory import CELL_NBYTES, LANE_NBYTES
 from fp4ref.hardware.tmem import LANES
 from fp4ref.trace import Barrier, Event, Range, RecordedPlan, Trace
+from fp4ref.viz.sentences import sentence
 from fp4ref.viz.strings import say
 
 _ADDRESSES = re.compile(r"desc|taddr|tmem|mbar|smem|address|dst|response|mask")
@@ -35,7 +36,7 @@ def step_text(trace: Trace, step: int, view: str = "timeline") -> str:
         operation=event.operation,
         kind=event.kind,
     )
-    lines = [head, *_details(trace, event)]
+    lines = [head, f"  {sentence(trace, step)}", *_details(trace, event)]
     waits = [e for e in trace if e.issued >= 0 and e.issued <= step < e.step]
     for e in waits:
         key = "text.flying" if e.kind == "land" else "text.waiting"

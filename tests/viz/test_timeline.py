@@ -127,6 +127,8 @@ def test_the_event_box_shows_the_whole_statement(
     page = open_players(viz.play(run, kernel))
     mma = run.trace.select(operation="tcgen05.mma")[0]
     page.evaluate(f"() => {PLAYER}.go({mma.step})")
+    page.locator(".fp4ref-details summary").click()
+    page.evaluate(f"() => {PLAYER}.go({mma.step})")  # the fold stays open
     shown = page.locator(".fp4ref-event code").inner_text()
     assert re.fullmatch(
         r"tcgen05\.mma\(self\.warp, .*, cta_group=self\.cta_group\)", shown

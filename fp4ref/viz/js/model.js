@@ -55,7 +55,7 @@ class Machine {
       step: i, sm: c.sm[i], cta: t.cta[c.cta[i]], agent: t.agent[c.agent[i]],
       operation: t.operation[c.operation[i]], kind: KINDS[c.kind[i]], issued: c.issued[i],
       operands: t.operands[c.operands[i]], frames: t.frames[c.frames[i]],
-      source: t.source[c.source[i]], text: t.source_text[c.source[i]],
+      source: t.source[c.source[i]], text: t.source_text[c.source[i]], words: t.words[c.words[i]],
       reads: c.reads[i].map((r) => t.range[r]), writes: c.writes[i].map(([r]) => t.range[r]),
       barrier: c.barrier[i].map(([b, phase, pending, tx]) => ({ id: b, ...this.barriers[b], phase, pending, tx })),
     };

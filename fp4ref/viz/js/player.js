@@ -24,6 +24,7 @@ class Player {
     this.view = null; // the view that is drawn
     this.ui = {}; // what is picked, by view and control
     this.timer = null; // while it plays
+    this.detailed = false; // whether the event's details are unfolded
     this.drawn = null; // label, text twin and width of the picture
     this.root = shell(this);
   }
@@ -95,7 +96,7 @@ class Player {
     const { svg, width, height } = view.draw(c);
     this.$(".fp4ref-picture").innerHTML = `<svg role="img" viewBox="0 0 ${width} ${Math.ceil(height)}" width="${width}" height="${Math.ceil(height)}" aria-label="${esc(label)}">${svg}</svg>`;
     this.$("figcaption").textContent = twin.intro;
-    if (this.$("details").open) this.$("details > div").innerHTML = twin.rows?.length ? tableHtml(twin) : "";
+    if (this.$(".fp4ref-twin").open) this.$(".fp4ref-twin > div").innerHTML = twin.rows?.length ? tableHtml(twin) : "";
     this.drawn = { label, twin, width };
   }
 }
@@ -118,7 +119,8 @@ async function render({ model, el }) {
   listenToControls(player);
   listenToPointer(player);
   listenToKeys(player);
-  player.$("details").addEventListener("toggle", draw);
+  player.$(".fp4ref-twin").addEventListener("toggle", draw);
+  player.root.addEventListener("toggle", ({ target }) => { if (target.matches(".fp4ref-details")) player.detailed = target.open; }, true);
   followPermalink(player);
   model.on("change:step", draw);
   model.on("change:view", draw);

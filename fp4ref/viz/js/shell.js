@@ -51,14 +51,16 @@ function operandWords([name, value]) {
   return `${name} ${shown}`;
 }
 
-function eventHtml({ T, header }, e) {
+// What happened, in a sentence; how it is written, behind a fold that stays as the reader left it.
+function eventHtml({ T, header, detailed }, e) {
   const frame = e.frames.at(-1), where = T("event.where", { sm: e.sm, cta: e.cta.join(", "), agent: e.agent });
   const issued = e.issued >= 0 ? ` · ${esc(T(e.kind === "land" ? "event.issued" : "event.waited", { step: e.issued }))}` : "";
   const of = frame ? ` · ${esc(T("event.frame", { id: frame, title: header.frames[frame] ?? "" }))}` : "";
-  return `<div><b>${esc(e.operation)}</b> <span>${esc(T(`kind.${e.kind}`))}</span> · ${esc(where)}${issued}${of}</div>` +
+  return `<p class="fp4ref-says">${esc(e.words)}</p><div class="fp4ref-where">${esc(where)}${issued}${of}</div>` +
+    `<details class="fp4ref-details"${detailed ? " open" : ""}><summary><b>${esc(e.operation)}</b> ${esc(T(`kind.${e.kind}`))}</summary>` +
     `<div class="fp4ref-code"><span>${esc(e.source)}</span> <code>${esc(e.text)}</code></div>` +
-    `<div class="fp4ref-operands">${esc(Object.entries(e.operands).map(operandWords).join(", "))}</div>`;
+    `<div class="fp4ref-operands">${esc(Object.entries(e.operands).map(operandWords).join(", "))}</div></details>`;
 }
 
 // What a screen reader says of a step.
-const eventWords = ({ T, last }, e) => `${T("step.of", { step: e.step, last })}: ${e.agent} ${e.operation} ${T(`kind.${e.kind}`)}`;
+const eventWords = ({ T, last }, e) => `${T("step.of", { step: e.step, last })}: ${e.words}`;
