@@ -75,7 +75,7 @@ def test_the_microscope_is_one_click_away(chromium: Any, site: Path) -> None:
         player = page.locator(".fp4ref-player")
         player.locator(".fp4ref-picture svg").wait_for()
         assert player.get_attribute("data-view") == "recipes"
-        player.locator("summary").click()
+        player.locator(".fp4ref-twin summary").click()
         groups = player.locator(".fp4ref-twin tbody td:nth-child(2)").all_inner_texts()
         assert len(set(groups)) >= 8, "the block is chosen because recipes part in it"
         page.get_by_role("link", name="Back to recipes").click()

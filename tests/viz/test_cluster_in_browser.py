@@ -69,7 +69,7 @@ def test_it_names_each_receiver_and_its_barrier(
     page = open_players(viz.play(trace, view="cluster", step=land.step))
     label = page.locator(".fp4ref-picture svg").get_attribute("aria-label")
     assert "CTA 2 issued it; it also reaches CTA 0, 3." in label
-    page.locator("summary").click()
+    page.locator(".fp4ref-twin summary").click()
     rows = page.locator(".fp4ref-twin tbody tr").all_text_contents()
     assert len(rows) == 4
     for rank, row in enumerate(rows):
@@ -98,7 +98,7 @@ def test_keys_go_to_the_steps_that_cross(trace: Trace, open_players: Any) -> Non
 def test_an_issue_says_who_will_receive(trace: Trace, open_players: Any) -> None:
     issue = next(e for e in trace if e.kind == "issue")
     page = open_players(viz.play(trace, view="cluster", step=issue.step))
-    page.locator("summary").click()
+    page.locator(".fp4ref-twin summary").click()
     rows = page.locator(".fp4ref-twin tbody tr").all_text_contents()
     assert ["to come" in row for row in rows] == [
         bool(MASK >> rank & 1) for rank in range(4)

@@ -183,7 +183,7 @@ def test_a_number_that_cannot_be_is_refused(
 
 def test_the_quantiser_lands_on_ties_and_refuses_no_scale(open_players: Any) -> None:
     page = open_players(viz.quantiser())
-    page.locator("summary").click()
+    page.locator(".fp4ref-twin summary").click()
     page.locator(".fp4ref-twin tbody tr").first.wait_for()
     ties = {0.25, 0.75, 1.25, 1.75, 2.5, 3.5, 5.0}
     page.locator("[data-control=element]").fill("1")  # the largest is 6 wherever it is
@@ -212,7 +212,7 @@ def test_every_recipe_is_on_one_picture(open_players: Any, width: int) -> None:
     )
     picture = page.locator(".fp4ref-picture")
     names = " ".join(picture.inner_text().split())
-    page.locator("summary").click()
+    page.locator(".fp4ref-twin summary").click()
     rows = [
         row.split("\t")
         for row in page.locator(".fp4ref-twin tbody tr").all_inner_texts()

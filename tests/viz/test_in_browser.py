@@ -116,7 +116,7 @@ def test_every_view_draws_and_speaks(
         viewport={"width": width, "height": 900},
         color_scheme=scheme,
     )
-    page.locator("summary").click()
+    page.locator(".fp4ref-twin summary").click()
     for view in VIEWS:
         page.locator(f"[role=tab][data-view={view}]").click()
         picture = page.locator(".fp4ref-picture svg")
@@ -167,7 +167,7 @@ def test_no_serious_accessibility_violation(
     )
     for scheme in ("light", "dark"):
         page = open_players(viz.play(*walk_runs, step=1000), color_scheme=scheme)
-        page.locator("summary").click()
+        page.locator(".fp4ref-twin summary").click()
         for view in VIEWS:
             page.locator(f"[role=tab][data-view={view}]").click()
             found = axe.Axe().run(page).response["violations"]
@@ -186,7 +186,7 @@ def test_axe_finds_nothing_in_the_microscope(
     )
     size = {"width": width, "height": 900}
     page = open_players(viz.quantiser(), color_scheme=scheme, viewport=size)
-    page.locator("summary").click()
+    page.locator(".fp4ref-twin summary").click()
     for view in ("quantiser", "recipes"):
         page.locator(f"[role=tab][data-view={view}]").click()
         found = axe.Axe().run(page).response["violations"]
@@ -213,7 +213,7 @@ def test_a_deadlock_is_drawn(open_players: Any) -> None:
     page = open_players(player)
     assert page.locator(".fp4ref-player").get_attribute("data-view") == "fault"
     assert "DeadlockError" in page.locator(".fp4ref-picture").inner_text()
-    page.locator("summary").click()
+    page.locator(".fp4ref-twin summary").click()
     rows = page.locator(".fp4ref-twin tbody tr").all_inner_texts()
     assert len(rows) == len(caught.value.edges)
     root = caught.value.root
@@ -264,7 +264,7 @@ def test_every_tile_ends_stored(
         "stored",
     ]
     page = open_players(viz.play(run, view="tiles"))
-    page.locator("summary").click()
+    page.locator(".fp4ref-twin summary").click()
     best = {}
     for step in [*range(0, len(run.trace), 97), len(run.trace) - 1]:
         page.evaluate(f"() => {PLAYER}.go({step})")
@@ -333,7 +333,7 @@ def test_stuck_barriers_are_the_ones_that_the_error_names(open_players: Any) -> 
         fp4ref.run(q, w, sms=2)
     page = open_players(viz.fault(caught.value))
     page.locator("[data-view=barriers]").first.click()
-    page.locator("summary").click()
+    page.locator(".fp4ref-twin summary").click()
     rows = [
         row.split("\t")
         for row in page.locator(".fp4ref-twin tbody tr").all_inner_texts()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from importlib import resources
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -36,7 +37,7 @@ def test_every_sentence_is_in_the_file_and_used() -> None:
     folder = resources.files("fp4ref.viz")
     python = "".join(
         folder.joinpath(f"{name}.py").read_text("utf-8")
-        for name in ("player", "text", *SCENES)
+        for name in ("player", "text", "sentences", *SCENES)
     )
     asked = set(re.findall(r'\bT\("([\w.]+)"', esm()))
     asked |= set(re.findall(r'\bsay\(\s*"([\w.]+)"', python))
@@ -46,6 +47,8 @@ def test_every_sentence_is_in_the_file_and_used() -> None:
         "known.",
         "fault.",
     }
+    # Of sentences: names of agents, barriers, tensors, buffers; and the operations.
+    built += ("who.", "thing.", "is.", "box.", "place.", "part.", "words.")
     quoted = esm() + python
     idle = [
         key
@@ -53,6 +56,19 @@ def test_every_sentence_is_in_the_file_and_used() -> None:
         if key not in asked and not key.startswith(built) and f'"{key}"' not in quoted
     ]
     assert idle == []
+
+
+def test_a_sentence_is_of_an_operation_that_there_is() -> None:
+    """Each template is of an operation that some file of the machine names."""
+    package = resources.files("fp4ref")
+    files = [p for p in Path(str(package)).rglob("*.py") if "viz" not in p.parts]
+    code = "\n".join(path.read_text("utf-8") for path in files)
+    how = r"\.(issue|land|read|first|other|waited|not|plain|zero|one|node)"
+    names = {re.sub(rf"({how})+$", "", key) for key in strings() if "words." in key}
+    names = {name.removeprefix("words.") for name in names} - {"sync", "note"}
+    names -= {"issue", "land"}
+    # Names that are put together have their last word in the code.
+    assert [n for n in names if n not in code and n.split(".")[-1] not in code] == []
 
 
 def test_no_sentence_is_written_in_the_code() -> None:
