@@ -45,7 +45,7 @@ def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
         (["--tiles", "9,0"], "tile 9,0: y has 1 x 1 tiles, from 0,0 to 0,0"),
         (["--tiles", "0,0,1"], "tile 0,0,1: y has 1 x 1 tiles"),
         (["--tiles", "a"], "'a': give a tile as m,n, for example 5,0"),
-        (["--schedule", "soon"], "say 'eager', 'late' or an integer seed"),
+        (["--schedule", "soon"], "say 'eager', 'late', 'timed' or an integer seed"),
         (["--output", "bf16", "--example", "72b"], "give --output or --example"),
         (["--example", "nonsense"], "known is 72b"),
         (["--trace", "no/where"], "cannot write no/where.fp4trace.npz: no such folder"),

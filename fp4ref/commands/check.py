@@ -41,7 +41,7 @@ Init = Annotated[bool, typer.Option("--init", help="Write a launch file, and end
 Entry = Annotated[str | None, typer.Option(help="For --init: which entry, of several.")]
 Schedules = Annotated[
     str,
-    typer.Option("--schedule", help="eager, late and integer seeds, with commas."),
+    typer.Option("--schedule", help="eager, late, timed and seeds, with commas."),
 ]
 Orderings = Annotated[
     str, typer.Option("--ordering", help="ptx, shipped, or both with a comma.")

@@ -29,7 +29,7 @@ Sms = Annotated[
 Schedule = Annotated[
     str | None,
     typer.Option(
-        help="When asynchronous work lands: eager, late or a seed. Default: eager; "
+        help="When work lands: eager, late, timed or a seed. Default: eager; "
         "late for tutorials 02, 03 and 05, whose warps must keep pace.",
         show_default=False,
     ),

@@ -31,7 +31,7 @@ def faults_command(
         typer.Option(help="emulator or ptx; the emulator where it has the mistake."),
     ] = None,
     schedule: Annotated[
-        str, typer.Option(help="eager, late or an integer seed.")
+        str, typer.Option(help="eager, late, timed or an integer seed.")
     ] = "eager",
     as_json: Json = False,
 ) -> None:

@@ -45,7 +45,8 @@ Tiles = Annotated[
     typer.Option(help="Run only this tile, m,n. May be repeated.", show_default=False),
 ]
 Schedule = Annotated[
-    str, typer.Option(help="When asynchronous work lands: eager, late or a seed.")
+    str,
+    typer.Option(help="When work lands: eager, late, timed or a seed."),
 ]
 Backend = Annotated[
     str,

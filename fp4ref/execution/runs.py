@@ -185,6 +185,7 @@ def run(
         `ordering` and `sms` mean nothing there.
     schedule
         ``"eager"``, ``"late"`` or an integer seed: when asynchronous work lands.
+        ``"timed"``: when a model says (`fp4ref.hardware.timing`); its trace has times.
     ordering
         ``"ptx"`` or ``"shipped"``.
     sms

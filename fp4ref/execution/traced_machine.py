@@ -44,7 +44,9 @@ class TracedMachine:
     def meta(self) -> dict[str, Any]:
         """Say on what the last launch ran, in JSON values."""
         machine = self.machine
-        return {
+        clock = machine.clock
+        timing = {} if clock is None else {"timing": clock.durations.to_dict()}
+        return timing | {
             "schedule": machine.schedule.name,
             "ordering": machine.ordering,
             "sms": len(machine.sms),

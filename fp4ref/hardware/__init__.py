@@ -6,7 +6,8 @@ layers, and each knows only those before it:
 
 - state: memories and barriers that know no warp (`global_memory`, `shared_memory`,
   `tensor_memory`, `registers`, `mbarrier_unit`, `cta_barriers`), and `machine_state`:
-  what is in flight (`in_flight`), in an order that the `schedule` decides;
+  what is in flight (`in_flight`), in an order that the `schedule` decides, or the
+  clock of `timing`;
 - `sm`: CTAs and warps; a warp issues;
 - `machine`: launches grids (checked by `grid`) and steps their warps;
 - operations, one module for each unit: `gmem`, `smem`, `mbarrier`, `named_barrier`,

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from fp4ref.errors import ClusterFault
 from fp4ref.hardware.shared_memory import RANK_SHIFT
 from fp4ref.hardware.sm import Blocked, Cluster, Cta, Warp
+from fp4ref.hardware.timing import Timed
 
 
 def mapa(warp: Warp, address: int, rank: int) -> int:
@@ -81,6 +82,11 @@ class ClusterWait:
         """Whether every live warp of the cluster has arrived."""
         return self.cluster.rounds > self.this_round
 
+    def visible_at(self, clock: Timed) -> float:
+        """When the round is complete for a waiter."""
+        key = "cluster", self.cluster.ctas[0].place.cluster, self.this_round
+        return clock.marked(key, clock.durations.cluster_barrier)
+
     def describe(self) -> str:
         """How many warps came."""
         arrived, live = len(self.cluster.arrived), len(self.cluster.live)
@@ -115,6 +121,8 @@ def arrive(warp: Warp, relaxed: bool = False) -> int:
         order.arrive_relaxed(warp.actor, key, this_round)
     else:
         order.arrive(warp.actor, key, this_round, "cluster")
+    if warp.machine.clock is not None:
+        warp.machine.clock.mark((*key, this_round))
     cluster.arrived.add(warp)
     cluster.settle()
     warp.record("barrier.cluster.arrive", {"round": this_round})
@@ -123,9 +131,7 @@ def arrive(warp: Warp, relaxed: bool = False) -> int:
 
 def wait(warp: Warp, this_round: int) -> Generator[Blocked, None, None]:
     """``barrier.cluster.wait``: until every live warp of the cluster has arrived."""
-    blocked = ClusterWait(warp.cta.cluster, this_round)
-    if not blocked.ready():
-        yield blocked
+    yield from warp.wait(ClusterWait(warp.cta.cluster, this_round))
     key = ("cluster", warp.cta.place.cluster)
     warp.machine.order.leave(warp.actor, key, this_round, "cluster")
     warp.record("barrier.cluster.wait", {"round": this_round})

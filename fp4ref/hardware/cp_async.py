@@ -21,6 +21,7 @@ from fp4ref.hardware.in_flight import AsyncOp
 from fp4ref.hardware.order.knowledge import GENERIC
 from fp4ref.hardware.sm import Blocked, Warp
 from fp4ref.hardware.smem import mark_elements, store_generic
+from fp4ref.hardware.timing import Timed
 from fp4ref.trace import Range
 
 
@@ -176,6 +177,10 @@ class CopyWait:
         """Whether all have landed."""
         return all(op.landed for op in self.ops)
 
+    def visible_at(self, clock: Timed) -> float:
+        """When the last of them is done."""
+        return max((op.lands for op in self.ops), default=0.0)
+
     def describe(self) -> str:
         """How many operations are left."""
         return f"cp.async groups: {sum(not op.landed for op in self.ops)} in flight"
@@ -194,11 +199,7 @@ def wait_group(warp: Warp, pending: int) -> Generator[Blocked, None, None]:
     actor = warp.actor
     active = actor.active
     lanes_of = warp.cp_async_groups.take(active, pending)
-    since = -1
-    wait = CopyWait(tuple(lanes_of))
-    if not wait.ready():
-        since = warp.now
-        yield wait
+    since = yield from warp.wait(CopyWait(tuple(lanes_of)))
     for lanes in set(lanes_of.values()):
         actor.active = lanes
         mine = [op.access for op, done in lanes_of.items() if done == lanes]

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from fp4ref.hardware.global_memory import GlobalMemory
 from fp4ref.hardware.order.access import SCOPES
 from fp4ref.hardware.sm import Blocked, Warp
+from fp4ref.hardware.timing import Timed
 from fp4ref.trace import Bytes, Range
 
 
@@ -79,9 +80,7 @@ def wait_eq(warp: Warp, address: int, value: int) -> Generator[Blocked, None, No
     ``GenericBarrier::wait_eq``.
     """
     gmem = warp.machine.gmem
-    wait = WordWait(gmem, address, value)
-    if not wait.ready():
-        yield wait
+    yield from warp.wait(WordWait(gmem, address, value))
     order, at = warp.machine.order, (gmem.space, address)
     order.strong_read(warp.actor, warp.actor.first, at, True, "gpu")
     where = Range("gmem", address, WORD_NBYTES)
@@ -103,6 +102,8 @@ def red_release(warp: Warp, address: int, value: int) -> None:
     order.strong_read(actor, actor.first, at, False, "gpu")
     order.generic(actor, gmem, where, "red.add", True, (), *strong)
     order.strong_write(actor, actor.first, at, True, "gpu", modifies=True)
+    if warp.machine.clock is not None:
+        warp.machine.clock.mark(at)
     word = gmem.read(where).view("<u4") + np.uint32(value)
     gmem.write(where, word.view(np.uint8))
     warp.record("red.add", {"lanes": 1})
@@ -149,6 +150,11 @@ class WordWait:
     def ready(self) -> bool:
         """Whether it has the value."""
         return self._now() == self.value
+
+    def visible_at(self, clock: Timed) -> float:
+        """When the last addition is seen by another SM."""
+        key = self.gmem.space, self.address
+        return clock.marked(key, clock.durations.global_load_latency)
 
     def describe(self) -> str:
         """Where the word is, and what it is."""

@@ -75,6 +75,11 @@ class AsyncOp:
         Steps of its events in the trace; -1 untraced.
     access
         Its accesses, for the order of who waits for it.
+    ready, starts, lands
+        On the clock of the schedule "timed": when it was issued, when its unit started
+        and when it is done.
+    number
+        In the order in which the units took them; -1 not yet.
     survives_exit
         Whether the operation may outlive its CTA's warps (bulk stores do).
     """
@@ -96,6 +101,10 @@ class AsyncOp:
     issued: int
     landed: bool = False
     landed_at: int = -1
+    ready: float = 0.0
+    starts: float = 0.0
+    lands: float = 0.0
+    number: int = -1
     access: Any = None
     _reach: Reach | None = None
 

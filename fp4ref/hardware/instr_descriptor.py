@@ -21,6 +21,12 @@ SHAPE_MASK = 0x3F << 17 | 0x1F << 24
 The block-scaled kinds keep them 0.
 """
 
+
+def mma_shape(word: int) -> tuple[int, int]:
+    """Return M and N of an instruction descriptor of any kind."""
+    return (word >> 24 & 0x1F) << 4, (word >> 17 & 0x3F) << 3
+
+
 _SHAPES: dict[str, dict[int, tuple[tuple[int, ...], int]]] = {
     "block_scale": {1: ((128,), 8), 2: ((128, 256), 16)},
     "unscaled": {1: ((64, 128), 8), 2: ((128, 256), 16)},

@@ -206,6 +206,8 @@ class Machine(MachineState):
                     warp = Warp(cta, index)
                     warp.body = role(warp)
                     cta.warps.append(warp)
+                if self.clock is not None:
+                    self.clock.begin(cta, [each.sm.index for each in cluster.ctas])
 
     def _warps(self) -> list[Warp]:
         return [w for sm in self.sms if sm.cta for w in sm.cta.warps if not w.done]
@@ -235,6 +237,8 @@ class Machine(MachineState):
         """Run one warp to its next block or its end."""
         assert warp.body is not None
         self.agent = warp.who
+        if self.clock is not None:
+            self.clock.act(warp)
         try:
             warp.blocked = next(warp.body)
         except StopIteration:
@@ -247,6 +251,8 @@ class Machine(MachineState):
                 warp.cta.mbarriers.exited = warp.cta.ctaid
         finally:
             self.agent = "host"
+            if self.clock is not None:
+                self.clock.act(None)
 
     def _finish(self) -> None:
         """Retire the CTAs of finished clusters."""
@@ -259,6 +265,8 @@ class Machine(MachineState):
             if not mine:
                 self.order.exit([w.actor for w in cta.warps], cta.smem)
                 sm.cta = None
+                if self.clock is not None:
+                    self.clock.exit(cta)
 
     def _deadlock(self, warps: Sequence[Warp]) -> DeadlockError:
         edges = []

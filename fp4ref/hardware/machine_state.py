@@ -21,6 +21,7 @@ from fp4ref.hardware.order.engine import Order
 from fp4ref.hardware.order.unobserved import Unobserved
 from fp4ref.hardware.schedule import Eager, Schedule
 from fp4ref.hardware.source_line import caller, source_line
+from fp4ref.hardware.timing import Timed
 from fp4ref.hardware.waiting_clusters import WaitingClusters
 from fp4ref.trace import Dim3, Range, Recorder
 
@@ -53,6 +54,8 @@ class MachineState:
         Who acts now, for faults.
     order
         Watches which accesses are ordered, if anything does.
+    clock
+        The schedule, if it is one with times.
     """
 
     def __init__(
@@ -67,6 +70,9 @@ class MachineState:
             raise InputError(f"ordering {ordering!r}: say 'ptx' or 'shipped'")
         self.sm_count = sm_count
         self.schedule: Schedule = schedule or Eager()
+        self.clock = self.schedule if isinstance(self.schedule, Timed) else None
+        if self.clock is not None:
+            self.clock.sms = sm_count
         self.ordering: Ordering = ordering
         self.recorder = recorder
         self.order: Order | Unobserved = (
@@ -127,12 +133,15 @@ class MachineState:
     def put_in_flight(self, op: AsyncOp) -> None:
         """Take an operation that was issued; the eager schedule lands it at once."""
         self.in_flight.append(op)
+        if self.clock is not None:
+            self.clock.issued(op)
         if self.schedule.lands_at_issue:
             self.land(op)
 
     def land(self, op: AsyncOp) -> None:
         """Land an operation whose turn it is."""
         outer_agent, outer_landing = self.agent, self._landing
+        outer_op = None if self.clock is None else self.clock.land(op)
         self.agent, self._landing = f"{op.unit} for {op.who}", True
         try:
             op.land()
@@ -141,6 +150,8 @@ class MachineState:
             raise
         finally:
             self.agent, self._landing = outer_agent, outer_landing
+            if self.clock is not None:
+                self.clock.land(outer_op)
         before = op.after
         op.finish()
         self.in_flight.remove(op)
@@ -157,6 +168,7 @@ class MachineState:
                 kernel_source=op.kernel_source,
                 issued=op.issued,
                 after=sorted(each.landed_at for each in before),
+                time=None if self.clock is None else (op.starts, op.lands),
             )
             op.landed_at = event.step
 
@@ -165,6 +177,8 @@ class MachineState:
         for before in op.after:
             self.land_now(before)
         if not op.landed:
+            if self.clock is not None:
+                self.clock.need(op)
             self.land(op)
 
     def check_conflicts(

@@ -204,7 +204,8 @@ def test_wait(
     """
     unit, at = _own(warp, address, "mbarrier.test_wait", parity)
     warp.machine.order.mbarrier_use(warp.actor, unit.smem, at, "mbarrier.test_wait")
-    done = warp.machine.schedule.peek(unit.has_completed(at, parity))
+    done = unit.has_completed(at, parity) and unit.sees(at, warp.time)
+    done = warp.machine.schedule.peek(done)
     if done:
         acquire(warp, address, semantics)
     warp.record(
@@ -231,10 +232,8 @@ def try_wait(
 ) -> Generator[Blocked, None, None]:
     """``mbarrier.try_wait.parity`` in a loop: suspend until the phase completes."""
     unit, at = _own(warp, address, "mbarrier.try_wait", parity)
-    since = -1
-    if not unit.has_completed(at, parity):
-        since = warp.now
-        yield MbarrierWait(warp, at, parity, unit.completed.get(at, 0), since)
+    wait = MbarrierWait(warp, at, parity, unit.completed.get(at, 0), warp.now)
+    since = yield from warp.wait(wait)
     warp.machine.order.mbarrier_use(warp.actor, unit.smem, at, "mbarrier.try_wait")
     acquire(warp, address, semantics)
     warp.record(

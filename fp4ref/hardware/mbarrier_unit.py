@@ -20,6 +20,7 @@ import numpy as np
 from fp4ref.errors import MbarrierCorrupted, MbarrierFault, MisalignedAddress
 from fp4ref.hardware.exited import of_exited
 from fp4ref.hardware.shared_memory import SharedMemory
+from fp4ref.hardware.timing import Timed
 from fp4ref.trace import Barrier, Dim3, Range
 
 NBYTES = 8
@@ -108,10 +109,12 @@ class MbarrierUnit:
         Who changed the counts in the last phases, oldest first.
     exited
         Index of the CTA once it has exited.
+    clock
+        Hears of every arrival, in the schedule "timed".
     """
 
-    def __init__(self, smem: SharedMemory) -> None:
-        self.smem = smem
+    def __init__(self, smem: SharedMemory, clock: Timed | None = None) -> None:
+        self.smem, self.clock = smem, clock
         self._words = smem.data.view("<u8")
         self.live: dict[int, int] = {}
         self.completed: dict[int, int] = {}
@@ -215,7 +218,10 @@ class MbarrierUnit:
         books = self.books.setdefault(address, [[]])
         step = self.smem.recorder.step if self.smem.recorder else -1
         books[-1].append(Credit(who, issuer or who, arrivals, tx_bytes, step))
-        if state.pending == 0 and state.tx_count == 0:
+        flips = state.pending == 0 and state.tx_count == 0
+        if self.clock is not None:
+            self.clock.credit(self.smem.space, address, flips)
+        if flips:
             state = state._replace(phase=state.phase ^ 1, pending=state.expected)
             self.completed[address] = self.completed.get(address, 0) + 1
             books.append([])
@@ -244,6 +250,11 @@ class MbarrierUnit:
     def has_completed(self, address: int, parity: int) -> bool:
         """Whether the phase of `parity` is complete: the current phase is another."""
         return self.load(address).phase != parity
+
+    def sees(self, address: int, time: float) -> bool:
+        """Whether the last phase that ended is visible at a time of the clock."""
+        clock = self.clock
+        return clock is None or clock.flip(self.smem.space, address) <= time
 
     def unbalanced(self) -> list[tuple[int, int]]:
         """Address and tx-count of every live mbarrier whose tx-count is not 0."""

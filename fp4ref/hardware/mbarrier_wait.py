@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from fp4ref.errors import MbarrierFault
 from fp4ref.hardware.sm import Warp
+from fp4ref.hardware.timing import Timed
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +40,10 @@ class MbarrierWait:
                 "initialise the barrier with the number of real arrivals",
             )
         return unit.has_completed(self.address, self.parity)
+
+    def visible_at(self, clock: Timed) -> float:
+        """When the warp sees the end of the phase."""
+        return clock.flip(self.warp.cta.smem.space, self.address)
 
     def describe(self) -> str:
         """Barrier, parity and what is missing."""

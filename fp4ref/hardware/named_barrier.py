@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from fp4ref.hardware.sm import Blocked, Cta, Warp
 from fp4ref.hardware.smem import reach_barrier
+from fp4ref.hardware.timing import Timed
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +26,11 @@ class NamedBarrierWait:
     def ready(self) -> bool:
         """Whether the round is complete."""
         return self.cta.named_barriers.rounds[self.barrier] > self.this_round
+
+    def visible_at(self, clock: Timed) -> float:
+        """When the round is complete for a waiter."""
+        key = self.cta.place, self.barrier, self.this_round
+        return clock.marked(key, clock.durations.named_barrier)
 
     def describe(self) -> str:
         """Barrier id and how many threads came."""
@@ -48,6 +54,8 @@ def _arrive(warp: Warp, barrier: int, threads: int | None) -> int:
     )
     key = (warp.cta.place, barrier)
     warp.machine.order.arrive(warp.actor, key, this_round, "cta")
+    if warp.machine.clock is not None:
+        warp.machine.clock.mark((*key, this_round))
     return this_round
 
 
@@ -59,10 +67,9 @@ def sync(
     Without `threads`, for every thread of the CTA that has not exited.
     """
     this_round = _arrive(warp, barrier, threads)
-    warp.record("bar.sync", {"barrier": barrier, "threads": threads})
-    wait = NamedBarrierWait(warp.cta, barrier, this_round)
-    if not wait.ready():
-        yield wait
+    step = warp.record("bar.sync", {"barrier": barrier, "threads": threads})
+    yield from warp.wait(NamedBarrierWait(warp.cta, barrier, this_round))
+    warp.prolong(step)
     key = (warp.cta.place, barrier)
     warp.machine.order.leave(warp.actor, key, this_round, "cta")
 

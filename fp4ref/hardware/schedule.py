@@ -2,7 +2,9 @@
 
 Hardware promises no order beyond the stated ones, so a right kernel gives the same bits
 under every schedule. ``eager`` lands work at its issue. ``late`` lands it only when
-every warp is blocked, newest first among what may go. An integer is a seed.
+every warp is blocked, newest first among what may go. An integer is a seed. ``timed``
+does what is earliest on a clock by which everything takes time
+(`fp4ref.hardware.timing`).
 """
 
 from __future__ import annotations
@@ -12,6 +14,9 @@ from collections.abc import Sequence
 from typing import Protocol, TypeVar
 
 from fp4ref.errors import InputError
+from fp4ref.hardware.timing import Timed
+
+NAMES = "'eager', 'late', 'timed' or an integer seed"
 
 WarpT = TypeVar("WarpT")
 OpT = TypeVar("OpT")
@@ -97,7 +102,7 @@ class Seeded:
 
 
 def make_schedule(schedule: str | int) -> Schedule:
-    """Return the schedule called ``"eager"``, ``"late"``, or the seed.
+    """Return the schedule called ``"eager"``, ``"late"``, ``"timed"``, or the seed.
 
     Raises
     ------
@@ -105,16 +110,14 @@ def make_schedule(schedule: str | int) -> Schedule:
         Any other value.
     """
     if isinstance(schedule, bool) or not isinstance(schedule, str | int):
-        raise InputError(
-            f"schedule {schedule!r}: say 'eager', 'late' or an integer seed"
-        )
+        raise InputError(f"schedule {schedule!r}: say {NAMES}")
     if schedule == "eager":
         return Eager()
     if schedule == "late":
         return Late()
+    if schedule == "timed":
+        return Timed()
     try:
         return Seeded(int(schedule))
     except ValueError:
-        raise InputError(
-            f"schedule {str(schedule)[:80]!r}: say 'eager', 'late' or an integer seed"
-        ) from None
+        raise InputError(f"schedule {str(schedule)[:80]!r}: say {NAMES}") from None

@@ -76,6 +76,10 @@ class Warp:
         The accesses of all of them, for an arrival that follows.
     cp_async_groups
         Those that a lane has not waited for, and the groups of each lane.
+    time, waits_since
+        On the clock of the schedule "timed": now, and since when it waits if it does.
+    loaded
+        Accumulator elements that each thread has loaded and not waited for.
     """
 
     def __init__(self, cta: Cta, index: int) -> None:
@@ -99,6 +103,8 @@ class Warp:
         self.cp_async_queue: list[AsyncOp] = []
         self.cp_async_issued: list[Any] = []
         self.cp_async_groups = CopyGroups()
+        self.time, self.loaded = 0.0, 0
+        self.waits_since: float | None = None
 
     @property
     def smem(self) -> SharedMemory:
@@ -135,7 +141,12 @@ class Warp:
 
         `since` is the step at which a wait began, `after` is `Event.after`.
         """
-        recorder = self.machine.recorder
+        recorder, clock = self.machine.recorder, self.machine.clock
+        time = None
+        if clock is not None and kind != "note":
+            time = clock.spend(self, operation, operands)
+        elif clock is not None:
+            time = self.time, self.time
         if recorder is None:
             return -1
         event = recorder.end(
@@ -150,8 +161,32 @@ class Warp:
             kernel_source=self.kernel_source,
             issued=since,
             after=after,
+            time=time,
         )
         return event.step
+
+    def prolong(self, step: int) -> None:
+        """Let an event end now: it was recorded before its wait."""
+        recorder = self.machine.recorder
+        if self.machine.clock is not None and recorder is not None:
+            recorder.prolong(step, self.time)
+        self.waits_since = None
+
+    def wait(self, blocked: Blocked) -> Generator[Blocked, None, int]:
+        """Suspend until `blocked` is ready; returns the step at which a wait began.
+
+        It is -1 for a warp that does not wait. On the clock of the schedule "timed"
+        one gives up its turn in any case: what it has done so far may be later than
+        what others have still to do.
+        """
+        clock = self.machine.clock
+        if clock is None and blocked.ready():
+            return -1
+        since = self.now
+        yield blocked
+        if clock is not None and not clock.resume(self, blocked):
+            return -1
+        return since
 
     def issue(
         self,
@@ -182,7 +217,7 @@ class Warp:
             machine.check_conflicts(self.who, operation, reads, writes, waiting)
         step = -1 if part_of is None else part_of.issued
         if part_of is None:
-            if traced:
+            if traced or machine.clock is not None:
                 first = sorted({op.issued for op in waiting})
                 step = self.record(operation, operands, kind="issue", after=first)
             machine.count(operation)
@@ -254,7 +289,7 @@ class Cta:
         first = cluster.ctas[0].ctaid if cluster.ctas else ctaid
         self.place = Place(_linear(first, grid), _linear(ctaid, grid))
         self.smem, self.tmem = sm.smem, sm.tmem
-        self.mbarriers = MbarrierUnit(sm.smem)
+        self.mbarriers = MbarrierUnit(sm.smem, machine.clock)
         self.named_barriers = NamedBarriers()
         self.clc_refusal: Range | None = None
         self.clc_failed = False

@@ -22,6 +22,7 @@ from fp4ref.hardware.in_flight import AsyncOp
 from fp4ref.hardware.shared_memory import SharedMemory
 from fp4ref.hardware.sm import Blocked, Cta, Warp
 from fp4ref.hardware.tensor_map import DataType, TensorMap
+from fp4ref.hardware.timing import Timed
 from fp4ref.hardware.tma_box import (
     CHUNK,
     Piece,
@@ -353,6 +354,10 @@ class BulkWait:
         """Whether all have landed."""
         return all(op.landed for op in self.ops)
 
+    def visible_at(self, clock: Timed) -> float:
+        """When the last of them is done."""
+        return max((op.lands for op in self.ops), default=0.0)
+
     def describe(self) -> str:
         """How many operations are left."""
         return f"bulk groups: {sum(not op.landed for op in self.ops)} in flight"
@@ -374,11 +379,7 @@ def wait_group(
     ops = tuple(
         op for group in groups for op in group if not read or op.unit == "tma.read"
     )
-    since = -1
-    wait = BulkWait(ops)
-    if not wait.ready():
-        since = warp.now
-        yield wait
+    since = yield from warp.wait(BulkWait(ops))
     warp.machine.order.wait_group(warp.actor, pending, read)
     suffix = ".read" if read else ""
     warp.record(f"cp.async.bulk.wait_group{suffix}", {"pending": pending}, since=since)

@@ -38,6 +38,7 @@ from fp4ref.hardware.tensor_memory import TensorMemory as TensorMemory
 from fp4ref.hardware.tensor_memory import address as address
 from fp4ref.hardware.tensor_memory import fragment as fragment
 from fp4ref.hardware.tensor_memory import lane_column as lane_column
+from fp4ref.hardware.timing import Timed
 from fp4ref.trace import Range
 
 
@@ -58,6 +59,10 @@ class AllocWait:
     def ready(self) -> bool:
         """Whether a run of that many columns is free."""
         return bool(self.claims) or self.tmem.find_free(self.columns) is not None
+
+    def visible_at(self, clock: Timed) -> float:
+        """When the last columns were freed."""
+        return clock.marked(self.tmem.space)
 
     def describe(self) -> str:
         """How much is asked for and how much is in use."""
@@ -122,7 +127,7 @@ def alloc(
     else:
         # Another warp may have taken the columns that woke this one.
         while (free := tmem.find_free(columns)) is None:
-            yield AllocWait(tmem, columns)
+            yield from warp.wait(AllocWait(tmem, columns))
         column = free
     peers = [each.tmem for each in ctas if each is not warp.cta]
     warp.machine.order.alloc(warp.actor, tmem, tmem.take(column, columns), peers)
@@ -145,7 +150,7 @@ def _columns_of_pair(warp: Warp, columns: int) -> Generator[Blocked, None, int]:
         if (column := tmem.find_free(columns)) is not None:
             pair.claim(warp.cta, column, columns)
             return column
-        yield AllocWait(tmem, columns, claims)
+        yield from warp.wait(AllocWait(tmem, columns, claims))
 
 
 def dealloc(warp: Warp, taddr: int, columns: int, cta_group: int = 1) -> None:
@@ -178,6 +183,9 @@ def dealloc(warp: Warp, taddr: int, columns: int, cta_group: int = 1) -> None:
     peers = [cta.tmem for cta in ctas if cta is not warp.cta]
     where = tmem.rectangle(0, LANES, column, columns)
     warp.machine.order.dealloc(warp.actor, tmem, where, peers)
+    if warp.machine.clock is not None:
+        for cta in ctas:
+            warp.machine.clock.mark(cta.tmem.space)
     warp.machine.guard(where, True)
     tmem.leave_undefined(where)
     operands = {"taddr": taddr, "columns": columns}
@@ -366,6 +374,10 @@ class TmemWait:
         """Whether all have landed."""
         return all(op.landed for op in self.ops)
 
+    def visible_at(self, clock: Timed) -> float:
+        """When the last of them is done."""
+        return max((op.lands for op in self.ops), default=0.0)
+
     def describe(self) -> str:
         """How many are in flight."""
         return f"{self.name}: {sum(not op.landed for op in self.ops)} in flight"
@@ -378,9 +390,7 @@ class TmemWait:
 def _wait(warp: Warp, operation: str) -> Generator[Blocked, None, None]:
     ops = tuple(op for op in warp.tmem_accesses if op.operation == operation)
     name = operation.replace("tcgen05.", "tcgen05.wait::")
-    wait = TmemWait(ops, name)
-    if not wait.ready():
-        yield wait
+    yield from warp.wait(TmemWait(ops, name))
     warp.machine.order.drain(warp.actor, [op.access for op in ops])
     warp.tmem_accesses = [op for op in warp.tmem_accesses if op.operation != operation]
     warp.record(name, {})

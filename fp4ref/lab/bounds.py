@@ -20,8 +20,8 @@ from typing import Final
 
 from fp4ref.arguments import require_integer
 from fp4ref.errors import InputError
-from fp4ref.lab.parameters import MAY_BE_ZERO, Corner, Machine, Parameters
 from fp4ref.lab.workload import K_NBYTES, Workload
+from fp4ref.parameters import MAY_BE_ZERO, Corner, Machine, Parameters
 
 RESOURCES: Final = ("MMA", "SMEM", "scale copies", "TMEM", "L2", "GMEM")
 

@@ -15,7 +15,6 @@ from fp4ref.lab.bounds import (
     published_intervals,
 )
 from fp4ref.lab.compiled import compiled_tables
-from fp4ref.lab.parameters import Corner, Machine
 from fp4ref.lab.request import Request
 from fp4ref.lab.staging import STAGINGS, fits
 from fp4ref.lab.table import (
@@ -28,6 +27,7 @@ from fp4ref.lab.table import (
 )
 from fp4ref.lab.workload import Workload, workloads
 from fp4ref.layout import SwizzleMode, swizzled_offsets
+from fp4ref.parameters import Corner, Machine
 
 _DIGITS: Final = ".123456789abcdefghijklmnopqrstuvw"
 

@@ -29,8 +29,8 @@ from fp4ref.arguments import require_integer
 from fp4ref.errors import InputError
 from fp4ref.hardware.shared_memory import NBYTES as SMEM_NBYTES
 from fp4ref.lab.banks import LANES, Access, access
-from fp4ref.lab.parameters import Parameters, published
 from fp4ref.layout import SwizzleMode
+from fp4ref.parameters import Parameters, published
 
 _FIELDS = ({"name", "width", "offsets"}, {"name", "width", "stride"})
 _OPTIONAL = ({"load"}, {"load", "start", "swizzle"})

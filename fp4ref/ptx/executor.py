@@ -353,7 +353,7 @@ class _Loops:
         """Let tests say the truth; if that was not enough, suspend until a change."""
         seen = self.seen.copy() if self.state.insist else {}
         if self.state.insist:
-            yield SpinWait(self.state)
+            yield from self.state.warp.wait(SpinWait(self.state))
         self.reset()
         self.state.insist = True
         if seen:

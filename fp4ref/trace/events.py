@@ -98,6 +98,11 @@ class Event:
         What had to come first, by step: for a landing the landings that it waited for,
         for an issue the issues of the operations that must land before its own.
         Operations that had landed before the issue are not among them.
+    start, end
+        In clocks from the launch's first instruction, under the schedule "timed"; None
+        under every other. Of a landing: when its unit started on it, and when it was
+        done; it is in flight from the end of its issue. Of a wait: when it began, and
+        when the warp went on.
     frames
         Ids of the frame index, outermost first.
     source, kernel_source
@@ -119,3 +124,5 @@ class Event:
     kernel_source: str = ""
     issued: int = -1
     after: tuple[int, ...] = ()
+    start: float | None = None
+    end: float | None = None

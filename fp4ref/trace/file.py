@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -169,6 +170,7 @@ class _Events:
                     _is_count(earlier) and earlier < step
                     for earlier in event.get("after", ())
                 ),
+                "start": _is_span(event),
                 "reads": all(map(self._inside, event["reads"])),
                 "writes": all(map(self._inside, event["writes"])),
                 "barrier": all(map(_is_barrier, event["barrier"])),
@@ -178,10 +180,10 @@ class _Events:
             }
         except (TypeError, KeyError) as error:
             return f"no {error}" if isinstance(error, KeyError) else "another type"
-        if unknown := set(event) - set(good) - {"step"}:
+        if unknown := set(event) - set(good) - {"step", "end"}:
             return f"an unknown {sorted(unknown)[0]}"
         return next(
-            (f"{name} {event[name]!r:.80}" for name in good if not good[name]), ""
+            (f"{name} {event.get(name)!r:.80}" for name in good if not good[name]), ""
         )
 
     def _inside(self, where: Any) -> bool:
@@ -198,6 +200,16 @@ class _Events:
         first, end = self.memory[str(space)]
         last = start + (rows - 1) * pitch + nbytes
         return bool(rows >= 1 and first <= start and last <= end)
+
+
+def _is_span(event: dict[str, Any]) -> bool:
+    """Whether an event has no times, or an end that is not before its start."""
+    if "start" not in event and "end" not in event:
+        return True
+    times = [event["start"], event["end"]]
+    if any(isinstance(t, bool) or not isinstance(t, int | float) for t in times):
+        return False
+    return bool(0 <= times[0] <= times[1] < inf)
 
 
 def _is_barrier(change: Any) -> bool:

@@ -168,7 +168,7 @@ class Trace:
             "version": FORMAT_VERSION,
             "meta": self.meta,
             "base": self.base,
-            "events": [asdict(e) for e in self.events],
+            "events": [_values(e) for e in self.events],
         }
         flat = [d.ravel() for deltas in self.deltas for d in deltas]
         payload = np.concatenate(flat) if flat else np.empty(0, np.uint8)
@@ -201,12 +201,21 @@ class Trace:
         return cls(events, deltas, images, header["base"], header["meta"])
 
     def to_perfetto(self) -> dict[str, Any]:
-        """Return the trace in Perfetto's (Chrome's) JSON: one step is 1 microsecond.
+        """Return the trace in Perfetto's (Chrome's) JSON.
 
+        Its microseconds are the model's where the trace has times, else steps.
         Asynchronous work is drawn from issue to landing on its unit's track, with an
         arrow to a landing from each one that it waited for.
         """
         return to_perfetto(self.events, self.meta)
+
+
+def _values(event: Event) -> dict[str, Any]:
+    """Return an event as JSON has it; without a clock it has no times."""
+    values = asdict(event)
+    if event.start is None:
+        del values["start"], values["end"]
+    return values
 
 
 def _event(d: dict[str, Any]) -> Event:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from fp4ref.trace.events import Barrier, Bytes, Dim3, Event, Kind, Range
@@ -62,6 +63,7 @@ class Recorder:
         kernel_source: str = "",
         issued: int = -1,
         after: Sequence[int] = (),
+        time: tuple[float, float] | None = None,
     ) -> Event:
         """Close the event: give it the accesses noted since the last one."""
         event = Event(
@@ -80,6 +82,7 @@ class Recorder:
             kernel_source,
             issued,
             tuple(after),
+            *(time or ()),
         )
         self.trace.events.append(event)
         self.trace.deltas.append(tuple(self._deltas))
@@ -88,3 +91,7 @@ class Recorder:
         for observer in self.observers:
             observer(event)
         return event
+
+    def prolong(self, step: int, end: float) -> None:
+        """Let an event end later than it seemed when it was recorded."""
+        self.trace.events[step] = replace(self.trace.events[step], end=end)

@@ -75,7 +75,10 @@ def test_a_small_program_runs_as_ptx() -> None:
         (["expect-forgoten"], "the nearest name is expect-forgotten"),
         (["mma-by-every-lane", "--backend", "emulator"], "--backend ptx"),
         ([NAME, "--backend", "device"], "emulator"),
-        ([NAME, "--schedule", "soon"], "say 'eager', 'late' or an integer seed"),
+        (
+            [NAME, "--schedule", "soon"],
+            "say 'eager', 'late', 'timed' or an integer seed",
+        ),
         (["--answer"], "name a mistake too"),
         (["--backend", "ptx"], "name a mistake too"),
     ],

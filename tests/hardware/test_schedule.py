@@ -59,7 +59,9 @@ def test_make_schedule():
 
 @pytest.mark.parametrize("bad", ["lazy", "", 1.5, True, None])
 def test_unknown_schedule(bad):
-    with pytest.raises(InputError, match="say 'eager', 'late' or an integer seed"):
+    with pytest.raises(
+        InputError, match="say 'eager', 'late', 'timed' or an integer seed"
+    ):
         make_schedule(bad)
 
 

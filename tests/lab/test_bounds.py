@@ -15,8 +15,8 @@ from fp4ref.lab.bounds import (
     issue_interval,
     published_intervals,
 )
-from fp4ref.lab.parameters import MAY_BE_ZERO, Corner, Machine, published
 from fp4ref.lab.workload import Workload, workloads
+from fp4ref.parameters import MAY_BE_ZERO, Corner, Machine, published
 
 PUBLISHED = published().machine(Corner.PUBLISHED)
 

@@ -54,7 +54,7 @@ def check(
     launch
         A `Launch`, or the path of a launch file.
     schedules
-        ``"eager"``, ``"late"`` and integer seeds.
+        ``"eager"``, ``"late"``, ``"timed"`` and integer seeds.
     orderings
         ``"ptx"``, ``"shipped"``, or both: then what only the PTX text forbids is an
         advisory, and with ``"ptx"`` alone a fault.
@@ -111,7 +111,7 @@ def check(
 
 
 def _schedules(schedules: Sequence[str | int]) -> list[str | int]:
-    found = require_list(schedules, "schedules", "'eager', 'late' and seeds")
+    found = require_list(schedules, "schedules", "'eager', 'late', 'timed' and seeds")
     for each in found:
         try:
             make_schedule(each)

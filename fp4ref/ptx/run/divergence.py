@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fp4ref.hardware.sm import Blocked
+from fp4ref.hardware.timing import Timed
 from fp4ref.ptx.run.registry import Step, Wait
 from fp4ref.ptx.run.state import UndefinedRegister, WarpState
 
@@ -113,6 +114,11 @@ class DivergedWait:
     def ready(self) -> bool:
         """Whether one of them may go on."""
         return any(wait.ready() for wait in self.waits)
+
+    def visible_at(self, clock: Timed) -> float:
+        """When the first of those that are ready is visible."""
+        ready = [wait for wait in self.waits if wait.ready()]
+        return min((clock.visible(wait) for wait in ready), default=clock.last)
 
     def describe(self) -> str:
         """Say what each waits for."""

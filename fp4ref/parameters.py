@@ -200,7 +200,7 @@ class Parameters(Mapping[str, Parameter]):
             raise InputError(
                 f"{where}: {name} = {number:g} {row.unit}: published is {low:g} to "
                 f"{high:g} ({FILE}:{row.line}). Stay within it; for a made-up machine "
-                "build a fp4ref.lab.parameters.Machine"
+                "build a fp4ref.parameters.Machine"
             )
         fixed = replace(row, value=number, low=number, high=number)
         return Parameters(tuple(fixed if r is row else r for r in self.rows))
