@@ -9,7 +9,6 @@ An address is ``lane << 16 | column``. Columns are allocated in powers of two fr
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -38,42 +37,8 @@ from fp4ref.hardware.tensor_memory import TensorMemory as TensorMemory
 from fp4ref.hardware.tensor_memory import address as address
 from fp4ref.hardware.tensor_memory import fragment as fragment
 from fp4ref.hardware.tensor_memory import lane_column as lane_column
-from fp4ref.hardware.timing import Timed
+from fp4ref.hardware.tmem_wait import AllocWait, TmemWait
 from fp4ref.trace import Range
-
-
-@dataclass(frozen=True, slots=True)
-class AllocWait:
-    """A warp waits for free columns.
-
-    Attributes
-    ----------
-    claims
-        Those that the peer of a CTA pair sets aside for it.
-    """
-
-    tmem: TensorMemory
-    columns: int
-    claims: Sequence[tuple[int, int]] = ()
-
-    def ready(self) -> bool:
-        """Whether a run of that many columns is free."""
-        return bool(self.claims) or self.tmem.find_free(self.columns) is not None
-
-    def visible_at(self, clock: Timed) -> float:
-        """When the last columns were freed."""
-        return clock.marked(self.tmem.space)
-
-    def describe(self) -> str:
-        """How much is asked for and how much is in use."""
-        return (
-            f"tcgen05.alloc of {self.columns} columns: "
-            f"{self.tmem.allocated} of {COLUMNS} in use"
-        )
-
-    def released_by(self) -> str:
-        """Only a dealloc frees columns."""
-        return "a tcgen05.dealloc on the same SM"
 
 
 def _alloc_fault(warp: Warp, what: str, rule: str, remedy: str) -> TmemAllocationFault:
@@ -361,30 +326,6 @@ def st(
     op = warp.issue("tcgen05.st", operands, land, writes=blocks)
     op.access = access
     warp.tmem_accesses.append(op)
-
-
-@dataclass(frozen=True, slots=True)
-class TmemWait:
-    """A warp waits for its own ``tcgen05.ld`` or ``st``."""
-
-    ops: tuple[AsyncOp, ...]
-    name: str
-
-    def ready(self) -> bool:
-        """Whether all have landed."""
-        return all(op.landed for op in self.ops)
-
-    def visible_at(self, clock: Timed) -> float:
-        """When the last of them is done."""
-        return max((op.lands for op in self.ops), default=0.0)
-
-    def describe(self) -> str:
-        """How many are in flight."""
-        return f"{self.name}: {sum(not op.landed for op in self.ops)} in flight"
-
-    def released_by(self) -> str:
-        """The TMEM datapath."""
-        return "tmem"
 
 
 def _wait(warp: Warp, operation: str) -> Generator[Blocked, None, None]:
