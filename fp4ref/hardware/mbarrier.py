@@ -204,8 +204,8 @@ def test_wait(
     """
     unit, at = _own(warp, address, "mbarrier.test_wait", parity)
     warp.machine.order.mbarrier_use(warp.actor, unit.smem, at, "mbarrier.test_wait")
-    done = unit.has_completed(at, parity) and unit.sees(at, warp.time)
-    done = warp.machine.schedule.peek(done)
+    done = warp.machine.schedule.peek(unit.has_completed(at, parity))
+    done = done and unit.sees(at, warp.time)
     if done:
         acquire(warp, address, semantics)
     warp.record(
