@@ -27,6 +27,7 @@ from fp4ref.evidence.statement import line
 from fp4ref.frames import FRAMES
 from fp4ref.trace import Event, Range, RecordedPlan, Trace
 from fp4ref.trace.timeline import overlap, rows
+from fp4ref.viz.milestones import milestones
 from fp4ref.viz.sentences import sentences
 
 PACKET_VERSION = 1
@@ -125,6 +126,8 @@ def trace_packet(
             if id in FRAMES
         },
         "overlap": overlap(trace),
+        "milestones": milestones(trace),
+        "kept": writer.kept(),
     }
     return header, bytes(writer.payload)
 
@@ -138,6 +141,8 @@ class _Writer:
     tiles: int
     payload: bytearray = field(default_factory=bytearray)
     checksums: dict[int, int] = field(default_factory=dict)
+    large: list[tuple[int, bool]] = field(default_factory=list)
+    """Steps of writes of more than a few bytes, and whether these are kept."""
 
     def columns(self) -> tuple[Header, Header]:
         """Return the events by column, and the tables they point into."""
@@ -190,6 +195,16 @@ class _Writer:
             "barrier": labels.values,
         }
 
+    def kept(self) -> list[list[int]]:
+        """First and last steps between which all bytes of large writes are kept."""
+        runs: list[list[int]] = []
+        for step, known in self.large:
+            if known and runs and runs[-1][2]:
+                runs[-1][1] = step
+            else:
+                runs.append([step, step, int(known)])
+        return [[first, last] for first, last, known in runs if known]
+
     def _place(self, where: Range) -> tuple[str, int, int, int, int]:
         """Return a range; global addresses change from run to run, offsets do not."""
         start = where.start
@@ -213,8 +228,10 @@ class _Writer:
             (where.pitch, 1),
         )
         view ^= self.trace.deltas[event.step][i]
-        if where.size > SMALL_NBYTES and not kept:
-            return NOT_KEPT
+        if where.size > SMALL_NBYTES:
+            self.large.append((event.step, kept))
+            if not kept:
+                return NOT_KEPT
         if event.operation == "tcgen05.mma" and _player_computes(event):
             self.checksums[event.step] = zlib.adler32(view.tobytes())
             return COMPUTED

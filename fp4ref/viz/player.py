@@ -51,6 +51,7 @@ PARTS = (
             "fault",
         )
     ),
+    "milestones",
     "shell",
     "playback",
     "picks",

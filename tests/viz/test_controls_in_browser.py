@@ -133,6 +133,7 @@ def test_a_click_in_one_view_picks_the_same_in_the_others(
     """A cell of TMEM is a scale of the journey, or an element of the microscope."""
     assert small.trace is not None
     page = open_players(viz.play(small, view="tmem", step=len(small.trace) - 1))
+    page.locator("[data-grid]").scroll_into_view_if_needed()
     grid = page.locator("[data-grid]").bounding_box()
 
     def click(lane: int, column: int) -> None:

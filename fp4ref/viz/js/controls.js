@@ -46,7 +46,7 @@ function onControl(player, field) {
 function listenToControls(player) {
   player.root.addEventListener("input", ({ target }) => {
     if (target.matches("input[type=range]")) stopAt(player, +target.value);
-    else if (target.dataset.act === "speed" && player.timer) { stopPlaying(player); playOrPause(player); }
+    else if (["speed", "pace", "stop"].includes(target.dataset.act) && player.timer) { stopPlaying(player); playOrPause(player); }
     else if (target.dataset.control) onControl(player, target);
   });
   player.root.addEventListener("focusout", ({ target }) => { // a refused value does not stay

@@ -34,6 +34,7 @@ function keyOfSteps(player, { key, shiftKey, target }) {
   const { step, last } = player, hop = shiftKey ? 10 : 1;
   if (last < 0) return false;
   if (key === " " && !target.matches("button, summary, a")) { playOrPause(player); return true; }
+  if (key === "[" || key === "]") { hopMilestone(player, key === "]" ? 1 : -1); return true; }
   const to = { ArrowRight: step + hop, ArrowLeft: step - hop, PageDown: step + 50, PageUp: step - 50, Home: 0, End: last }[key];
   if (to !== undefined) stopAt(player, to);
   return to !== undefined;

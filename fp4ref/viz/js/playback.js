@@ -19,8 +19,16 @@ function stopPlaying(player) {
 function playOrPause(player) {
   if (player.timer) return stopPlaying(player);
   if (player.step >= player.last) player.go(0);
+  const steps = stepsOfPace(player, player.$('[data-act="pace"]').value), stop = player.$('[data-act="stop"]').value;
+  const stops = new Set(stop === "" ? [] : stepsOfStop(player, stop));
   labelPlayButton(player, "❚❚", player.T("bar.pause"));
-  const tick = () => (player.step >= player.last || !player.root.isConnected ? stopPlaying(player) : player.go(player.step + 1));
+  const tick = () => {
+    const to = steps ? nextOf(steps, player.step, 1) : player.step + 1;
+    if (to === undefined || to > player.last || !player.root.isConnected) return stopPlaying(player);
+    const met = [...stops].find((s) => s > player.step && s <= to);
+    player.go(met ?? to);
+    if (met !== undefined) stopPlaying(player);
+  };
   player.timer = setInterval(tick, SPEEDS[player.$('[data-act="speed"]').value]);
 }
 

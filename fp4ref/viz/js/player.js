@@ -87,6 +87,7 @@ class Player {
     slider.value = k;
     slider.setAttribute("aria-valuetext", this.T("step.of", { step: k, last: this.last }));
     this.$(".fp4ref-step").textContent = `${k} / ${this.last}`;
+    drawStrip(this);
     const e = this.machine.event(k);
     this.$(".fp4ref-event").innerHTML = eventHtml(this, e);
     if (!this.timer) this.$(".fp4ref-live").textContent = eventWords(this, e);

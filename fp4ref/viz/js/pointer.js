@@ -8,6 +8,9 @@ function onButton(player, act) {
   else if (act === "back") stopAt(player, player.step - 1);
   else if (act === "forward") stopAt(player, player.step + 1);
   else if (act === "play") playOrPause(player);
+  else if (act === "before") hopMilestone(player, -1);
+  else if (act === "after") hopMilestone(player, 1);
+  else if (act === "run") runToStop(player);
   else if (act === "save") savePicture(player);
   else if (act === "link") showPermalink(player);
 }

@@ -18,12 +18,18 @@ function shell(player) {
   return root;
 }
 
-function toolbarHtml({ T, last }) {
+const buttonHtml = (T, [act, sign, key]) => `<button type="button" data-act="${act}" title="${esc(T(`bar.${act}`))}" aria-label="${esc(T(`bar.${act}`))}"${key ? ` aria-keyshortcuts="${key}"` : ""}>${sign}</button>`;
+const selectHtml = (act, label, options, chosen) => `<label>${esc(label)} <select data-act="${act}">${options.map(([v, l]) => `<option value="${esc(v)}"${v === chosen ? " selected" : ""}>${esc(l)}</option>`).join("")}</select></label>`;
+
+function toolbarHtml(player) {
+  const { T, last } = player, speeds = Object.keys(SPEEDS).map((s) => [s, T(`speed.${s}`)]), paces = PACES.map((p) => [p, T(`pace.${p}`)]);
   return `<div class="fp4ref-bar" role="toolbar" aria-label="${esc(T("toolbar"))}">
-      ${[["rewind", "|◀"], ["back", "◀"], ["play", "▶"], ["forward", "▶|"]].map(([a, sign]) => `<button type="button" data-act="${a}" title="${esc(T(`bar.${a}`))}" aria-label="${esc(T(`bar.${a}`))}">${sign}</button>`).join("")}
-      <input type="range" min="0" max="${last}" aria-label="${esc(T("bar.slider"))}">
+      ${[["rewind", "|◀"], ["back", "◀"], ["play", "▶"], ["forward", "▶|"], ["before", "◀◆", "["], ["after", "◆▶", "]"]].map((b) => buttonHtml(T, b)).join("")}
+      <div class="fp4ref-slide"><input type="range" min="0" max="${last}" aria-label="${esc(T("bar.slider"))}"><div class="fp4ref-strip"></div></div>
       <output class="fp4ref-step"></output>
-      <label>${esc(T("bar.speed"))} <select data-act="speed">${Object.keys(SPEEDS).map((s) => `<option value="${s}"${s === "normal" ? " selected" : ""}>${esc(T(`speed.${s}`))}</option>`).join("")}</select></label>
+      <details class="fp4ref-pace"><summary>${esc(T("bar.more"))}</summary><div>${selectHtml("speed", T("bar.speed"), speeds, "normal")}
+      ${selectHtml("pace", T("bar.pace"), paces, "events")}
+      ${selectHtml("stop", T("bar.stop"), stopOptions(player), "")} ${buttonHtml(T, ["run", esc(T("bar.run"))])}</div></details>
     </div><div class="fp4ref-event"></div>`;
 }
 
