@@ -60,6 +60,7 @@ OWN_PROBE = {
 """Makers whose instructions another probe asks about, or the kernels around a form."""
 
 OWN_TEST = {
+    "atomics.double": "ptx/test_atomic_vectors.py",
     "atomics.vector": "ptx/test_atomic_vectors.py",
     "control.indexed_branch": "ptx/test_branch_by_index.py",
     "bulk_copies.load": "ptx/test_bulk_copies.py",
@@ -85,6 +86,11 @@ OWN_TEST = {
     "doubles.min_max": "ptx/test_card_arithmetic.py",
     "doubles.sign": "ptx/test_card_arithmetic.py",
     "float_pairs.arithmetic": "ptx/test_float_pairs.py",
+    "comparisons.is_of_class": "ptx/test_comparisons.py",
+    "comparisons.set_halves": "ptx/test_comparisons.py",
+    "comparisons.set_value": "ptx/test_comparisons.py",
+    "floating.min_max_of_magnitudes": "ptx/test_comparisons.py",
+    "moves.is_outside_windows": "ptx/test_moves.py",
     "floating.bounded": "ptx/test_rounded_and_small.py",
     "halves.approximate": "ptx/test_card_arithmetic.py",
     "halves.arithmetic": "ptx/test_card_arithmetic.py",

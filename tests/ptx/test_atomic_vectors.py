@@ -1,4 +1,7 @@
-"""``atom`` and ``red`` of vectors of float32: each element is a scalar one."""
+"""``atom`` and ``red`` of vectors of float32 and of float64.
+
+Each element of a vector is a scalar one. A sum of float64 is Python's own.
+"""
 
 from __future__ import annotations
 
@@ -61,3 +64,47 @@ def test_a_vector_is_aligned_to_its_size() -> None:
 def test_a_vector_has_the_elements_of_its_form() -> None:
     with pytest.raises(PtxError, match="takes 2 elements"):
         totals("red.global.add.v2.f32 [%rd1], {%f1, %f2, %f3, %f4};")
+
+
+PRODUCT = """
+    .reg .f64 %x<4>;
+    mov.u32 %r1, %tid.x; and.b32 %r2, %r1, 1;
+    mad.wide.u32 %rd1, %r2, 8, PLACE;
+    mad.wide.u32 %rd2, %r1, 8, OLD; mad.wide.u32 %rd3, %r1, 8, TERMS;
+    ld.global.f64 %x1, [%rd3];
+"""
+
+
+def doubles(operation: str, terms: np.ndarray) -> tuple[list[float], list[float]]:
+    on = machine()
+    names = {
+        "PLACE": on.gmem.upload("place", np.zeros(2)),
+        "OLD": on.gmem.upload("old", np.zeros(32)),
+        "TERMS": on.gmem.upload("terms", terms),
+    }
+    body = PRODUCT
+    for name, address in names.items():
+        body = body.replace(name, str(address))
+    run(body + operation, on=on)
+    place, old = (
+        on.gmem.contents(names[n], k) for n, k in (("PLACE", 16), ("OLD", 256))
+    )
+    return place.view(np.float64).tolist(), old.view(np.float64).tolist()
+
+
+@pytest.mark.parametrize("opcode", ["atom.add.f64", "atom.global.gpu.relaxed.add.f64"])
+def test_a_sum_of_doubles_is_rounded_in_float64_after_each_lane(opcode: str) -> None:
+    rng = np.random.default_rng(18)
+    terms = rng.standard_normal(32) * 2.0 ** rng.integers(-40, 40, 32)
+    sums, old = doubles(f"{opcode} %x2, [%rd1], %x1; st.global.f64 [%rd2], %x2;", terms)
+    totals = [0.0, 0.0]
+    for lane, term in enumerate(terms.tolist()):
+        assert old[lane] == totals[lane % 2]
+        totals[lane % 2] += term
+    assert sums == totals
+
+
+def test_a_red_of_doubles_keeps_subnormals() -> None:
+    sums, old = doubles("red.global.add.f64 [%rd1], %x1;", np.full(32, 5e-324))
+    assert sums == [16 * 5e-324] * 2
+    assert not any(old)

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from on_lanes import bits32, bits64, lanes, machine, run
 
-from fp4ref.errors import NotModelled
 from fp4ref.ptx import PtxError, UndefinedRegister
 
 
@@ -229,6 +228,29 @@ def test_mapa_maps_each_lane_to_its_own_rank() -> None:
     run(body, on=machine(sms=2), grid=(2, 1, 1), cluster=(2, 1, 1))
 
 
-def test_isspacep_of_global_is_refused() -> None:
-    with pytest.raises(NotModelled, match=r"isspacep.global"):
-        run("isspacep.global %p1, %rd1;")
+CONSTANTS = ".const .align 8 .b32 table[4] = {1, 2};"
+
+
+@pytest.mark.parametrize(
+    ("space", "holds"),
+    [("global", 0b0001), ("const", 0b0010), ("shared", 0b0100), ("local", 0b1000)],
+)
+def test_a_generic_address_is_in_one_space(space: str, holds: int) -> None:
+    body = (
+        ".shared .b32 tile; .local .b32 own; mov.u64 %rd1, %at; mov.u64 %rd2, table;"
+        "add.u64 %rd2, %rd2, 12; cvta.const.u64 %rd2, %rd2;"
+        "mov.u64 %rd3, tile; cvta.shared.u64 %rd3, %rd3;"
+        "mov.u64 %rd4, own; cvta.local.u64 %rd4, %rd4; mov.u32 %d, 0;"
+    )
+    for i, address in enumerate(("%rd1", "%rd2", "%rd3", "%rd4")):
+        body += f"isspacep.{space} %p1, {address}; @%p1 or.b32 %d, %d, {1 << i};"
+    found = lanes(body, "u4", a=bits32(1, 32), module=CONSTANTS)
+    assert (found == holds).all()
+
+
+def test_past_the_last_constant_is_not_constant() -> None:
+    body = (
+        "mov.u64 %rd2, table; add.u64 %rd2, %rd2, 16; cvta.const.u64 %rd2, %rd2;"
+        "isspacep.const %p1, %rd2; selp.u32 %d, 1, 0, %p1;"
+    )
+    assert not lanes(body, "u4", module=CONSTANTS).any()

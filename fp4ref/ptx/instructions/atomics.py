@@ -4,7 +4,8 @@ A vector is as many scalar operations, in the order of its elements.
 
 Lanes of one instruction take their turn in lane order; PTX leaves the order open.
 ``add.f32`` flushes subnormals in global memory and keeps them in shared memory, of this
-CTA or another, whatever the kind of address. Source: PTX, atom; red.
+CTA or another, whatever the kind of address. ``add.f64`` keeps them everywhere.
+Source: PTX, atom; red.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from fp4ref.numerics.arithmetic import add_f32
+from fp4ref.ptx.instructions import doubles
 from fp4ref.ptx.instructions.floating import flush
 from fp4ref.ptx.run.observed import observe, strength
 from fp4ref.ptx.run.operands import address_reader, items_of, reader, writer
@@ -28,7 +30,7 @@ _REDUCE = "add|min|max|inc|dec|and|or|xor"
 _KIND = ".(?P<kind>[bsu](32|64)|f32)"
 
 _TYPES = {
-    "add": ("s32", "u32", "u64", "f32"),
+    "add": ("s32", "u32", "u64", "f32", "f64"),
     "min": ("s32", "u32", "s64", "u64"),
     "max": ("s32", "u32", "s64", "u64"),
     "inc": ("u32",),
@@ -54,6 +56,12 @@ def _add_in_shared(old: Any, b: Any, c: Any) -> Any:
     return add_f32(old, b)
 
 
+def _add_doubles(old: Any, b: Any, c: Any) -> Any:
+    """Add in float64, rounded to nearest even."""
+    terms = [np.array([term]) for term in (old, b)]
+    return doubles.quiet(np.add(*terms), terms)[0]
+
+
 _FLOAT_ADD: dict[str, Operation] = {"global": _add_in_global, "shared": _add_in_shared}
 
 
@@ -75,6 +83,8 @@ def _operations(what: str, kind: str) -> dict[str, Operation]:
         raise Unknown("ptx-atomics")
     if kind == "f32":
         return _FLOAT_ADD
+    if kind == "f64":
+        return dict.fromkeys(("global", "shared"), _add_doubles)
     return dict.fromkeys(("global", "shared"), functions[what])
 
 
@@ -99,6 +109,26 @@ def atomic(context: LaunchContext, each: Instruction, form: Form) -> Action:
     operands = each.operands if returns else (None, *each.operands)
     if len(operands) != (4 if form["what"] == "cas" else 3):
         raise PtxError(f"PTX line {each.line}: {each.opcode} with {len(operands)}")
+    return _element(context, each, form, operands, 0)
+
+
+@instruction(
+    "atom",
+    form=f"(.(relaxed|acquire|release|acq_rel))?{_WHERE}.(?P<what>add).(?P<kind>f64)",
+    operands=3,
+    strict=True,
+    effect=False,
+)
+@instruction(
+    "red",
+    form=f"(.(relaxed|release))?{_WHERE}.(?P<what>add).(?P<kind>f64)",
+    operands=2,
+    writes=0,
+    strict=True,
+)
+def double(context: LaunchContext, each: Instruction, form: Form) -> Action:
+    """Build ``atom.add.f64`` and ``red.add.f64``."""
+    operands = each.operands if form["name"] == "atom" else (None, *each.operands)
     return _element(context, each, form, operands, 0)
 
 

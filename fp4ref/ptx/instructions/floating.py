@@ -161,6 +161,23 @@ def min_max(context: LaunchContext, each: Instruction, form: Form) -> Lanewise:
     return lanewise(context, each, flushing(act, form), "f32")
 
 
+@instruction(
+    "min", "max", form="(?P<ftz>.ftz)?(?P<nan>.NaN)?.xorsign.abs.f32", operands=3
+)
+def min_max_of_magnitudes(
+    context: LaunchContext, each: Instruction, form: Form
+) -> Lanewise:
+    """Build min / max of magnitudes, with the sign that the product would have."""
+    pick = smallest_or_largest(form["name"], keeps_nan=bool(form["nan"]))
+
+    def act(a: Lanes, b: Lanes) -> Lanes:
+        sign = (a.view(np.uint32) ^ b.view(np.uint32)) & _SIGN
+        found: Lanes = pick(np.abs(a), np.abs(b)).view(np.uint32) | sign
+        return found.view(np.float32)
+
+    return lanewise(context, each, flushing(act, form), "f32")
+
+
 @instruction("neg", "abs", form="(?P<ftz>.ftz)?.f32", operands=2)
 def sign(context: LaunchContext, each: Instruction, form: Form) -> Lanewise:
     """Build negation and magnitude, operations on the sign bit."""

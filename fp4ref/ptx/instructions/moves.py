@@ -10,7 +10,7 @@ import numpy as np
 from fp4ref.hardware.cluster import mapa
 from fp4ref.ptx.instructions.floating import flush
 from fp4ref.ptx.run.operands import Put, reader, writer
-from fp4ref.ptx.run.registry import Action, Form, Lanewise, Unknown, instruction
+from fp4ref.ptx.run.registry import Action, Form, Lanewise, instruction
 from fp4ref.ptx.run.spaces import LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW
 from fp4ref.ptx.run.state import (
     LANES,
@@ -158,15 +158,42 @@ def map_address(context: LaunchContext, each: Instruction, form: Form) -> Action
     return act
 
 
-@instruction("isspacep", form=f".(?P<space>{'|'.join(_WINDOWS)})", operands=2)
+@instruction(
+    "isspacep",
+    form=f".(?P<space>{'|'.join(s for s, window in _WINDOWS.items() if window)})",
+    operands=2,
+)
 def is_space(context: LaunchContext, each: Instruction, form: Form) -> Action:
-    """Build ``isspacep``: whether a generic address is in a state space."""
+    """Build ``isspacep``: whether a generic address is in the window of a space."""
     window = _WINDOWS[form["space"]]
-    if not window:
-        raise Unknown("ptx-address")
     read = reader(context, each.operands[1], "u64", each)
     put = writer(context, each.operands[0], "pred", each)
     return lambda s: put(s, read(s) >> np.uint64(40) == np.uint64(window >> 40))
+
+
+@instruction("isspacep", form=".(?P<space>global|const)", operands=2)
+def is_outside_windows(context: LaunchContext, each: Instruction, form: Form) -> Action:
+    """Build ``isspacep`` of constants, the module's variables, and of all the rest."""
+    read = reader(context, each.operands[1], "u64", each)
+    put = writer(context, each.operands[0], "pred", each)
+    windows = np.array([w >> 40 for w in _WINDOWS.values() if w], np.uint64)
+    constants = [
+        (np.uint64(context.addresses[v.name]), np.uint64(v.nbytes))
+        for v in context.program.module.variables
+        if v.space == "const"
+    ]
+
+    def act(state: WarpState) -> None:
+        address = read(state)
+        is_const = np.zeros(address.shape, np.bool_)
+        for first, nbytes in constants:
+            is_const |= address - first < nbytes
+        if form["space"] == "const":
+            put(state, is_const)
+        else:
+            put(state, ~np.isin(address >> np.uint64(40), windows) & ~is_const)
+
+    return act
 
 
 _COMPARE: dict[str, Callable[[Lanes, Lanes], Any]] = {
