@@ -23,7 +23,7 @@ function exportSvg(svg, label, description) {
 }
 
 function savePicture(player) {
-  const { label, twin } = player.drawn, data = exportSvg(player.$("svg"), label, twinText(twin));
+  const { label, twin } = player.drawn, data = exportSvg(player.$(".fp4ref-picture svg"), label, twinText(twin));
   const a = document.createElement("a");
   a.href = URL.createObjectURL(new Blob([data], { type: "image/svg+xml" }));
   a.download = `fp4ref-${player.view.id}-${player.step}.svg`;

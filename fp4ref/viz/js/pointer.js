@@ -21,7 +21,7 @@ function onPicture(player, e) {
   if (step) stopAt(player, +step);
   else if (ui) setUi(player, ui);
   else if (grid && view.pick) {
-    const p = pointIn(player.$("svg"), e);
+    const p = pointIn(player.$(".fp4ref-picture svg"), e);
     setUi(player, view.pick(p.x, p.y, numbers(grid)));
   } else if (area && view.area) {
     const [x, y, w, h, ...which] = numbers(area), p = pointIn(e.target, e);
@@ -48,7 +48,7 @@ function listenToHover(player) {
   picture.addEventListener("pointermove", (e) => {
     const grid = e.target.dataset?.grid;
     if (!grid || !player.view.hover) return;
-    const p = pointIn(player.$("svg"), e);
+    const p = pointIn(player.$(".fp4ref-picture svg"), e);
     say(player.view.hover(player.context(), p.x, p.y, numbers(grid)));
   });
 }
@@ -66,7 +66,7 @@ function listenToDrag(player) {
   });
   picture.addEventListener("pointermove", (e) => {
     if (dragging === null) return;
-    player.view.drag(player.context(), dragging, pointIn(player.$("svg"), e).x, player.drawn.width);
+    player.view.drag(player.context(), dragging, pointIn(player.$(".fp4ref-picture svg"), e).x, player.drawn.width);
     player.refresh();
   });
   const drop = () => { dragging = null; };
