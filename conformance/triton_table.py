@@ -318,7 +318,8 @@ def main() -> int:
     data = recorded()
     before = {f"{row['author']}: {row['name']}": row for row in data["rows"]}
     rows = []
-    for case in every_case():
+    every = every_case()
+    for number, case in enumerate(every):
         name = name_of(case)
         chosen = not given.only or any(word in name for word in given.only)
         if given.mutants or not chosen:
@@ -327,7 +328,9 @@ def main() -> int:
         print(f"{name} ...", flush=True)
         rows.append(record(case))
         print(f"  {rows[-1]['result']}; {findings(rows[-1]['order'])}", flush=True)
-        _write(data | {"rows": rows}, RECORD)  # what a run that is stopped has found
+        # What a run that is stopped has found; the rest stays as recorded.
+        later = [before[n] for n in map(name_of, every[number + 1 :]) if n in before]
+        _write(data | {"rows": [*rows, *later]}, RECORD)
     data |= {"triton": triton.__version__, "rows": rows}
     if given.mutants:
         data["mutants"] = mutants([c for c in every_case() if name_of(c) in before])
