@@ -28,8 +28,9 @@ def is_mma(event: Event) -> bool:
 def rows(trace: Trace) -> list[int]:
     """Return the row of each event in its band, by step; 0 for what is at once.
 
-    The lane of a unit has three bands: MMAs, commits, and all else. Bars from
-    `Event.issued` to `Event.step` in one row of a band never meet.
+    The lane of a unit has three bands: MMAs, commits, and all else. Bars in one row of
+    a band never meet: from `Event.issued` to `Event.step`, or where a trace has times
+    from `Event.start` to `Event.end`.
     """
     found = [0] * len(trace)
     bands: dict[tuple[int, str, str], list[Event]] = {}
@@ -38,13 +39,21 @@ def rows(trace: Trace) -> list[int]:
             name = event.operation if event.operation in (MMA, COMMIT) else ""
             bands.setdefault((event.sm, event.agent, name), []).append(event)
     for events in bands.values():
-        free: list[int] = []  # for each row the step from which it is free
-        for event in sorted(events, key=lambda e: (e.issued, e.step)):
-            rows_free = (i for i, since in enumerate(free) if since <= event.issued)
+        free: list[float] = []  # for each row from when it is free
+        for event in sorted(events, key=_bar):
+            begin, end = _bar(event)
+            rows_free = (i for i, since in enumerate(free) if since <= begin)
             row = next(rows_free, len(free))
-            free[row:] = [event.step + 1, *free[row + 1 :]]
+            free[row:] = [end, *free[row + 1 :]]
             found[event.step] = row
     return found
+
+
+def _bar(event: Event) -> tuple[float, float]:
+    """Where the bar of a piece of work begins and ends, in clocks or steps."""
+    if event.start is not None and event.end is not None:
+        return event.start, event.end
+    return event.issued, event.step + 1
 
 
 def in_flight(trace: Trace, sm: int, chosen: Callable[[Event], bool]) -> dict[int, int]:

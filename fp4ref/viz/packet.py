@@ -155,6 +155,9 @@ class _Writer:
             name: [] for name in ("sm", "kind", "issued", *tables)
         }
         columns["row"] = rows(self.trace)
+        if all(event.end is not None for event in self.trace):
+            columns["start"] = [round(event.start or 0, 1) for event in self.trace]
+            columns["end"] = [round(event.end or 0, 1) for event in self.trace]
         told = Table()
         columns["words"] = [told.number(words) for words in sentences(self.trace)]
         columns |= {"reads": [], "writes": [], "barrier": []}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+import numpy as np
 import pytest
 
 import fp4ref
@@ -162,3 +163,65 @@ def test_the_name_of_a_barrier_ends_before_its_phase(
     assert len(names) == len(boxes) > 10
     for (left, _), (_, _, right) in zip(boxes, names, strict=True):
         assert right <= left
+
+
+@pytest.fixture(scope="module")
+def timed() -> fp4ref.Run:
+    rng = np.random.default_rng(4)
+    a, b = (
+        fp4ref.quantize(rng.standard_normal((rows, 1024), np.float32))
+        for rows in (256, 256)
+    )
+    return fp4ref.run(a, b, schedule="timed", sms=2, trace=True)
+
+
+def test_a_trace_with_times_is_drawn_along_clocks(
+    timed: fp4ref.Run, open_players: Any
+) -> None:
+    """Each MMA is as wide as the model says it takes, where the model says it is."""
+    assert timed.trace is not None
+    landed = [
+        e for e in timed.trace.select(operation="tcgen05.mma") if e.kind == "land"
+    ]
+    length = max(event.end for event in timed.trace)
+    page = open_players(viz.play(timed, step=landed[0].step))
+    page.select_option("[data-control=span]", "all")
+    drawn = {
+        int(rect["step"]): rect
+        for rect in page.locator("rect.f-bar.f-c-mma").evaluate_all(
+            "(all) => all.map((r) => ({step: r.dataset.step, x: +r.getAttribute('x'),"
+            " width: +r.getAttribute('width')}))"
+        )
+    }
+    assert set(drawn) == {event.step for event in landed}
+    first, last = landed[0], landed[-1]
+    scale = (drawn[last.step]["x"] - drawn[first.step]["x"]) / (
+        last.start - first.start
+    )
+    lane = page.locator(".fp4ref-picture rect.f-lane").first.get_attribute("width")
+    assert scale * length == pytest.approx(float(lane), rel=0.01)
+    for event in landed:
+        wanted = max(2, (event.end - event.start) * scale)
+        assert drawn[event.step]["width"] == pytest.approx(wanted, abs=0.1)
+
+
+def test_bars_with_times_hide_nothing(timed: fp4ref.Run, open_players: Any) -> None:
+    assert timed.trace is not None
+    page = open_players(viz.play(timed))
+    for step in range(150, len(timed.trace), 300):
+        page.evaluate(f"() => {PLAYER}.go({step})")
+        flying = [r for r in bars(page) if "f-bar" in r["cls"]]
+        for i, a in enumerate(flying):
+            for b in flying[:i]:
+                assert not meet(a, b), (step, a, b)
+
+
+def test_the_whole_axis_is_named_in_clocks(
+    timed: fp4ref.Run, open_players: Any
+) -> None:
+    assert timed.trace is not None
+    page = open_players(viz.play(timed))
+    page.select_option("[data-control=span]", "all")
+    words = page.locator(".fp4ref-picture svg").text_content()
+    length = f"{max(event.end for event in timed.trace):,.0f}"
+    assert f"clocks 0 to {length} of the timing model" in " ".join(words.split())

@@ -1,5 +1,6 @@
 // timeline: a lane for each warp and unit; what runs, flies and waits around a step.
 // Work in flight is stacked by `row`; commits are thin lines under the lane, and hide nothing.
+// A trace with times is drawn along clocks, another one along steps: `axisOf` says which.
 
 const UNITS = ["tma", "tma.read", "tcgen05", "tmem", "clc"];
 // Warps by number, then units in order, then what else there is.
@@ -8,11 +9,22 @@ const laneOrder = (agent) => (agent.startsWith("warp") ? +agent.slice(4) : 1000 
 const LANE = 16, STACK = 48; // heights of a plain lane, and of a band of bars that are stacked
 const BANDS = ["mma", "other", "commit"]; // of a lane, from the top
 
+// Where an event begins and ends, and where the machine stands after it.
+function axisOf(m) {
+  const { start, end, issued } = m.columns;
+  m.axis ??= end
+    ? { timed: true, from: (i) => start[i], to: (i) => end[i], at: (i) => end[i], length: Math.max(...end), spans: [500, 2000, 8000], chosen: 2000 }
+    : { timed: false, from: (i) => (issued[i] >= 0 ? issued[i] : i), to: (i) => i + 1, at: (i) => i + 0.5, length: m.length, spans: [60, 120, 400], chosen: 120 };
+  return m.axis;
+}
+
 const timelineView = {
   id: "timeline",
-  controls: ({ T }) => [
-    { id: "span", label: T("timeline.span"), type: "select", value: "120", options: [["60", T("timeline.steps", { n: 60 })], ["120", T("timeline.steps", { n: 120 })], ["400", T("timeline.steps", { n: 400 })], ["all", T("timeline.all")]] },
-  ],
+  controls({ m, T }) {
+    const { timed, spans, chosen } = axisOf(m), unit = timed ? "timeline.clocks" : "timeline.steps";
+    const options = [...spans.map((n) => [`${n}`, T(unit, { n: n.toLocaleString("en") })]), ["all", T("timeline.all")]];
+    return [{ id: "span", label: T("timeline.span"), type: "select", value: `${chosen}`, options }];
+  },
   lanes(m) {
     if (!m.lanes) {
       const found = new Map();
@@ -40,8 +52,9 @@ const timelineView = {
     let y = 0;
     for (const band of BANDS.map((name) => lane.bands[name]).filter(Boolean)) {
       const plain = band === other && band.rows < 2 && !mma && !commit;
-      band.pitch = plain ? LANE : band === commit ? 3 : Math.max(3, Math.min(6, STACK / band.rows));
-      Object.assign(band, { plain, top: y, high: plain ? LANE - 4 : band === commit ? 1.4 : band.pitch - 1 });
+      // A band beside others has room for its name.
+      band.pitch = plain ? LANE : Math.max(11 / band.rows, band === commit ? 3 : Math.max(3, Math.min(6, STACK / band.rows)));
+      Object.assign(band, { plain, top: y, high: plain ? LANE - 4 : band === commit ? 1.4 : Math.min(8, band.pitch - 1) });
       y += band.rows * band.pitch + 1;
     }
     lane.height = Math.max(LANE, y) + 2;
@@ -53,31 +66,37 @@ const timelineView = {
     return schedule ? `${T("timeline.schedule", { schedule })}: ${words}` : words;
   },
   draw(c) {
-    const { step, width, T, id } = c, frame = this.frameOf(c), { left, plot, narrow, wide, x } = frame;
-    const head = [T("timeline.axis", { from: frame.from, to: frame.to - 1 }), this.overlap(c)].flatMap((words) => (words ? wrap(words, narrow ? width : plot) : []));
+    const { m, step, width, T, id } = c, axis = axisOf(m), frame = this.frameOf(c), { left, plot, narrow, x } = frame;
+    const ends = { from: Math.round(frame.from).toLocaleString("en"), to: Math.round(axis.timed ? frame.to : frame.to - 1).toLocaleString("en") };
+    const head = [T(axis.timed ? "timeline.axis.clocks" : "timeline.axis", ends), this.overlap(c)].flatMap((words) => (words ? wrap(words, narrow ? width : plot) : []));
     const top = 28 + 14 * head.length, lanes = this.drawLanes(c, frame, top);
     const { key, end } = this.drawKey(c, lanes.bottom + 14);
     const svg = patternDefs(id) + this.drawOverview(c, frame) + paragraph(narrow ? 0 : left, 33, head, "small") + lanes.svg + this.drawBars(c, frame, lanes.at)
-      + lineTo(x(step) + wide / 2, top - 4, x(step) + wide / 2, lanes.bottom, "cursor") + key;
+      + lineTo(x(axis.at(step)), top - 4, x(axis.at(step)), lanes.bottom, "cursor") + key;
     return { svg, width, height: Math.max(lanes.bottom + 40, end) };
   },
-  // Which steps are shown (`from` to `to`, not included), and where: `left` of the plot, `wide` a step.
+  // What is shown of the axis (`from` to `to`, not included), and where: `left` of the plot, `wide` a unit.
   frameOf({ m, step, ui, width }) {
-    const n = m.length, many = new Set(this.lanes(m).map((l) => l.sm)).size > 1;
+    const axis = axisOf(m), n = axis.length, many = new Set(this.lanes(m).map((l) => l.sm)).size > 1;
     const narrow = width < 520, left = narrow ? (many ? 88 : 64) : 200, plot = width - left - 6;
     const span = ui.span === "all" ? n : Math.min(n, +ui.span);
-    const from = Math.max(0, Math.min(n - span, step - Math.floor(span / 2)));
+    const from = Math.max(0, Math.min(n - span, Math.floor(axis.at(step)) - Math.floor(span / 2)));
     return { many, narrow, left, plot, span, from, to: from + span, wide: plot / span, x: (s) => left + ((s - from) / span) * plot };
   },
   // How busy each part of the run is; a click goes there.
   drawOverview({ m, T }, { left, plot, from, span }) {
-    const n = m.length, bins = Math.min(n, Math.floor(plot / 4)), most = n / bins;
-    const busy = Array.from({ length: bins }, (_, b) => m.columns.kind.slice(Math.floor(b * most), Math.floor((b + 1) * most)).filter((k) => k === 2).length);
+    const axis = axisOf(m), n = axis.length, bins = Math.max(1, Math.min(Math.floor(n), Math.floor(plot / 4)));
+    const busy = new Array(bins).fill(0), first = new Array(bins).fill(0);
+    for (let i = m.length - 1; i >= 0; i--) {
+      const b = Math.min(bins - 1, Math.floor((axis.at(i) / n) * bins));
+      first[b] = i;
+      busy[b] += m.columns.kind[i] === 2;
+    }
     const peak = Math.max(1, ...busy);
     let out = text(0, 14, T("timeline.whole"), "small");
     busy.forEach((v, b) => {
       const h = 2 + (14 * v) / peak;
-      out += rect(left + (b / bins) * plot, 18 - h, Math.max(1, plot / bins - 1), h, "c-note", { "data-step": Math.floor(b * most), "data-tip": T("timeline.bin", { from: Math.floor(b * most), landed: v }) });
+      out += rect(left + (b / bins) * plot, 18 - h, Math.max(1, plot / bins - 1), h, "c-note", { "data-step": first[b], "data-tip": T("timeline.bin", { from: first[b], landed: v }) });
     });
     return out + rect(left + (from / n) * plot, 1, Math.max(3, (span / n) * plot), 18, "frame");
   },
@@ -97,23 +116,28 @@ const timelineView = {
     });
     return { svg, at, bottom };
   },
-  drawBars({ m, id }, { from, to, wide, x }, at) {
-    const bin = Math.max(1, Math.ceil(2 / wide)), taken = new Set();
-    const open = m.openAt(to - 1).map((o) => o.to), layers = { commit: "", other: "", mma: "" }; // MMAs are drawn last
-    for (const i of [...Array.from({ length: to - from }, (_, k) => from + k), ...open]) {
-      const e = { sm: m.columns.sm[i], agent: m.tables.agent[m.columns.agent[i]], operation: m.tables.operation[m.columns.operation[i]], kind: m.columns.kind[i], issued: m.columns.issued[i] };
+  // Events that the frame meets: those that end in it, and what is then still open.
+  inFrame(m, { from, to }) {
+    const axis = axisOf(m), all = Array.from({ length: m.length }, (_, i) => i);
+    return axis.timed ? all.filter((i) => axis.to(i) >= from && axis.from(i) < to) : [...all.slice(from, to), ...m.openAt(to - 1).map((o) => o.to)];
+  },
+  drawBars({ m, id }, frame, at) {
+    const { from, to, wide, x } = frame, axis = axisOf(m), bin = Math.max(1, Math.ceil(2 / wide)), taken = new Set();
+    const layers = { commit: "", other: "", mma: "" }; // MMAs are drawn last
+    for (const i of this.inFrame(m, frame)) {
+      const e = { sm: m.columns.sm[i], agent: m.tables.agent[m.columns.agent[i]], operation: m.tables.operation[m.columns.operation[i]], kind: m.columns.kind[i] };
       const key = `${e.sm} ${e.agent}`, { y, lane } = at.get(key), name = category(e.operation), band = lane.bands[this.bandOf(m, i)];
-      const begin = e.issued >= 0 ? Math.max(from, e.issued) : i, tick = bin > 1 && begin === i;
-      const length = Math.max(2, (Math.min(i, to - 1) - begin + 1) * wide - (wide > 4 ? 1 : 0));
+      const begin = Math.max(from, axis.from(i)), end = Math.min(axis.to(i), to), tick = m.columns.issued[i] < 0 && (end - begin) * wide < 2;
+      const length = Math.max(2, (end - begin) * wide - (wide > 4 ? 1 : 0));
       if (tick) {
-        const cell = `${key} ${Math.floor(i / bin)}`;
+        const cell = `${key} ${Math.floor(begin / bin)}`;
         if (taken.has(cell)) continue;
         taken.add(cell);
       }
-      const more = { "data-step": i, "data-tip": `${i}: ${e.agent} ${e.operation}`, opacity: e.kind === 1 ? 0.55 : 1 };
-      const start = x(tick ? Math.max(from, i - (i % bin)) : begin);
+      const more = { "data-step": i, "data-tip": `${i}: ${m.event(i).words}`, opacity: e.kind === 1 ? 0.55 : 1 };
+      const left = x(tick ? Math.max(from, begin - (begin % bin)) : begin);
       const down = y + (band.plain ? 2 : band.top + m.columns.row[i] * band.pitch);
-      layers[name in layers ? name : "other"] += band.plain ? box(id, name, start, down, length, band.high, more) : rect(start, down, length, band.high, `bar c-${name}`, more);
+      layers[name in layers ? name : "other"] += band.plain ? box(id, name, left, down, length, band.high, more) : rect(left, down, length, band.high, `bar c-${name}`, more);
     }
     return layers.commit + layers.other + layers.mma;
   },
