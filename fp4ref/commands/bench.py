@@ -15,7 +15,10 @@ from fp4ref.errors import InputError
 from fp4ref.evidence.speed import SIZES, Timing, measure
 from fp4ref.evidence.speed_pairs import SIZE, measure_threads
 
-_HEADINGS: Final = ("program", "n", "seconds", "x NumPy", "growth", "events/s")
+_HEADINGS: Final = (
+    *("program", "n", "seconds", "x NumPy", "growth", "events", "events/s", "bits"),
+)
+_BITS: Final = {True: "equal", False: "different", None: ""}
 _TURN_HEADINGS: Final = (
     *("threads", "work", "n", "s", "CPU s", "NumPy s", "CPU s", "x", "x CPU"),
     *("tiers, %", "memory"),
@@ -52,6 +55,12 @@ def bench_command(
         return
     console = Console()
     console.print(_table([each for each in found if not each.why_not]))
+    console.print(
+        "growth: to half of the size; 8 is that of the operations. events: of a trace, "
+        "or the operations that were counted. bits: beside fp4ref.matmul, where the "
+        "program means the tensor core's product.",
+        highlight=False,
+    )
     for each in found:
         if each.why_not:
             console.print(f"{each.program}: {each.why_not}", highlight=False)
@@ -107,6 +116,8 @@ def _table(found: list[Timing]) -> Table:
             f"{each.seconds:.4f}",
             f"{each.ratio:.3g}",
             "" if each.growth is None else f"{each.growth:.1f}",
+            "" if each.events is None else f"{each.events:,}",
             "" if each.events_per_second is None else f"{each.events_per_second:,.0f}",
+            _BITS[each.same_bits],
         )
     return table

@@ -31,8 +31,23 @@ _LONG_ENOUGH: Final = 0.5
 """Seconds after which a run is repeated once: the first one may compile."""
 
 
+class Work(NamedTuple):
+    """What a program did.
+
+    Attributes
+    ----------
+    d
+        The product, if it means the tensor core's.
+    events
+        That it counted, if it does.
+    """
+
+    d: np.ndarray[Any, Any] | None = None
+    events: int | None = None
+
+
 class Pair(NamedTuple):
-    """The operands, as numbers and quantised."""
+    """The operands, as numbers and quantised; scales of blocks only."""
 
     x: np.ndarray[Any, Any]
     w: np.ndarray[Any, Any]
@@ -52,8 +67,13 @@ class Timing:
         To NumPy's on the same size.
     growth
         To its own on half of the size: 8 is that of the operations.
-    events_per_second
+    events
         Of a traced run; of an untraced one the hardware operations that it counted.
+    events_per_second
+        Of them.
+    same_bits
+        Whether a program that means the tensor core's product gave the bits of
+        `matmul`; None for one that means another product.
     why_not
         Why it did not run; empty if it did.
     """
@@ -63,7 +83,9 @@ class Timing:
     seconds: float | None = None
     ratio: float | None = None
     growth: float | None = None
+    events: int | None = None
     events_per_second: float | None = None
+    same_bits: bool | None = None
     why_not: str = ""
 
 
@@ -76,14 +98,14 @@ class Program:
     most
         Largest size that it is asked for: some are slow.
     work
-        Takes the operands; an integer that it returns is the events of a trace.
+        Takes the operands.
     package, remedy
         What must be installed, and how.
     """
 
     name: str
     most: int
-    work: Callable[[Pair], Any]
+    work: Callable[[Pair], Work]
     package: str = ""
     remedy: str = ""
 
@@ -94,31 +116,32 @@ class Program:
         return ""
 
 
-def _numpy(pair: Pair) -> None:
+def _numpy(pair: Pair) -> Work:
     by_tables(pair.a) @ by_tables(pair.b).T
+    return Work()
 
 
-def _matmul(pair: Pair) -> None:
-    matmul(pair.a, pair.b)
+def _matmul(pair: Pair) -> Work:
+    return Work(matmul(pair.a, pair.b))
 
 
-def _emulator(pair: Pair) -> int:
-    return len(run(pair.a, pair.b).trace or ())
-
-
-def _ptx(pair: Pair) -> int:
-    return len(run(pair.a, pair.b, backend="ptx").trace or ())
-
-
-def _untraced(backend: BackendName) -> Callable[[Pair], int]:
-    def work(pair: Pair) -> int:
-        found = run(pair.a, pair.b, backend=backend, trace=False)
-        return sum(found.stats.values())
+def _traced(backend: BackendName) -> Callable[[Pair], Work]:
+    def work(pair: Pair) -> Work:
+        found = run(pair.a, pair.b, backend=backend)
+        return Work(np.asarray(found.d), len(found.trace or ()))
 
     return work
 
 
-def _mmasim(pair: Pair) -> Any:
+def _untraced(backend: BackendName) -> Callable[[Pair], Work]:
+    def work(pair: Pair) -> Work:
+        found = run(pair.a, pair.b, backend=backend, trace=False)
+        return Work(np.asarray(found.d), sum(found.stats.values()))
+
+    return work
+
+
+def _mmasim(pair: Pair) -> Work:
     """Accumulate MMAs of K = 64, 256 columns at a time."""
     import torch
     from mmasim.nv_ptx.sim import TCGen05MMABlockScale
@@ -142,10 +165,10 @@ def _mmasim(pair: Pair) -> Any:
             rows_b, rows_sfb = b[columns, half].T, sfb[columns, scale].T
             acc = mma(a[:, half], rows_b, acc, sfa[:, scale], rows_sfb)
         made.append(acc)
-    return torch.cat(made, dim=1).numpy()
+    return Work(torch.cat(made, dim=1).numpy())
 
 
-def _torchao(pair: Pair) -> None:
+def _torchao(pair: Pair) -> Work:
     import torch
     from torchao.prototype.mx_formats.nvfp4_tensor import NVFP4Tensor
 
@@ -154,9 +177,10 @@ def _torchao(pair: Pair) -> None:
         for each in (pair.x, pair.w)
     )
     x @ w.T
+    return Work()
 
 
-def _microxcaling(pair: Pair) -> None:
+def _microxcaling(pair: Pair) -> Work:
     import mx
     import torch
 
@@ -172,6 +196,7 @@ def _microxcaling(pair: Pair) -> None:
     )
     x, w = (torch.from_numpy(each) for each in (pair.x, pair.w))
     mx.matmul(x, w.T.contiguous(), mx_specs=specs)
+    return Work()
 
 
 PROGRAMS: Final = (
@@ -179,8 +204,8 @@ PROGRAMS: Final = (
     Program("fp4ref.matmul", MOST_SIZE, _matmul),
     Program("emulator", 4096, _untraced("emulator")),
     Program("ptx", 4096, _untraced("ptx")),
-    Program("emulator, traced", 256, _emulator),
-    Program("ptx, traced", 256, _ptx),
+    Program("emulator, traced", 256, _traced("emulator")),
+    Program("ptx, traced", 256, _traced("ptx")),
     Program("MMA-Sim", 256, _mmasim, "mmasim", "pip install mmasim"),
     Program("torchao", MOST_SIZE, _torchao, "torchao", "pip install torch torchao"),
     Program(
@@ -212,7 +237,7 @@ def measure(sizes: Sequence[int] = SIZES) -> Iterator[Timing]:
     before: dict[str, tuple[int, float]] = {}
     for size in sorted(sizes):
         pair = _pair(size)
-        base = 0.0
+        base, product = 0.0, matmul(pair.a, pair.b)
         for program in PROGRAMS:
             if size > program.most:
                 continue
@@ -220,7 +245,7 @@ def measure(sizes: Sequence[int] = SIZES) -> Iterator[Timing]:
                 if size == min(sizes):
                     yield Timing(program.name, size, why_not=reason)
                 continue
-            seconds, events = _shortest(program, pair)
+            seconds, work = _shortest(program, pair)
             base = base or seconds
             half, then = before.get(program.name, (0, 0.0))
             before[program.name] = (size, seconds)
@@ -230,7 +255,9 @@ def measure(sizes: Sequence[int] = SIZES) -> Iterator[Timing]:
                 seconds,
                 seconds / base,
                 seconds / then if 2 * half == size else None,
-                events / seconds if events else None,
+                work.events,
+                work.events / seconds if work.events else None,
+                _same_bits(work.d, product),
             )
 
 
@@ -247,19 +274,27 @@ def _ready(program: Program) -> str:
     return ""
 
 
+def _same_bits(d: Any, product: np.ndarray[Any, Any]) -> bool | None:
+    """Compare with zero tolerance, the sign of a zero and NaNs too."""
+    if d is None:
+        return None
+    return np.array_equal(np.asarray(d).view(np.uint32), product.view(np.uint32))
+
+
 def _pair(size: int) -> Pair:
-    """Normal data with a global scale."""
+    """Normal data, scaled as if with a global scale."""
     rng = np.random.default_rng(size)
     x, w = (rng.standard_normal((size, size), np.float32) for _ in range(2))
-    return Pair(x, w, *(quantize(each, global_scale="auto") for each in (x, w)))
+    a, b = (quantize(each, global_scale="auto") for each in (x, w))
+    return Pair(x, w, *(BlockScaled(each.codes, each.scales) for each in (a, b)))
 
 
-def _shortest(program: Program, pair: Pair) -> tuple[float, int | None]:
-    best, made = float("inf"), None
+def _shortest(program: Program, pair: Pair) -> tuple[float, Work]:
+    best, made = float("inf"), Work()
     for repeat in range(_REPEATS):
         start = time.perf_counter()
         made = program.work(pair)
         best = min(best, time.perf_counter() - start)
         if repeat and best > _LONG_ENOUGH:
             break
-    return best, made if isinstance(made, int) else None
+    return best, made

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from fp4ref.commands import app
 from fp4ref.errors import InputError
 from fp4ref.evidence import speed, speed_pairs
-from fp4ref.evidence.speed import PROGRAMS, Pair, Program, measure
+from fp4ref.evidence.speed import PROGRAMS, Pair, Program, Work, measure
 
 TWO_SIZES = ["--size", "64", "--size", "128"]
 
@@ -58,8 +58,8 @@ def test_a_first_run_that_compiles_is_not_what_is_shown(
     """The clock says 9 seconds for the first run, 1 for each other."""
     readings = iter([0.0, 9.0, 10.0, 11.0])
     monkeypatch.setattr(speed.time, "perf_counter", lambda: next(readings))
-    work = Program("ours", 64, lambda pair: None)
-    assert speed._shortest(work, None) == (1.0, None)
+    work = Program("ours", 64, lambda pair: Work(events=3))
+    assert speed._shortest(work, None) == (1.0, Work(events=3))
 
 
 def test_every_outside_program_says_how_to_get_it() -> None:
@@ -88,13 +88,52 @@ def test_the_command_prints_a_table_or_json() -> None:
 def test_mma_sim_multiplies_to_our_bits() -> None:
     pytest.importorskip("mmasim", reason="pip install mmasim")
     pair = speed._pair(128)
-    ours = speed.matmul(replace_scale(pair.a), replace_scale(pair.b))
-    assert np.array_equal(speed._mmasim(pair).view(np.uint32), ours.view(np.uint32))
+    ours = speed.matmul(pair.a, pair.b)
+    found = speed._mmasim(pair).d
+    assert np.array_equal(found.view(np.uint32), ours.view(np.uint32))
 
 
-def replace_scale(q: speed.BlockScaled) -> speed.BlockScaled:
-    """Without the global scale, which the MMA does not see."""
-    return speed.BlockScaled(q.codes, q.scales)
+def test_bits_are_equal_where_the_product_is_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """And one wrong bit is seen."""
+    named = {program.name: program for program in PROGRAMS}
+    chosen = [named[name] for name in ("NumPy float32", "emulator", "ptx, traced")]
+
+    def wrong(pair: Pair) -> Work:
+        d = speed.matmul(pair.a, pair.b).copy()
+        d.view(np.uint32)[5, 7] ^= 1
+        return Work(d)
+
+    monkeypatch.setattr(speed, "PROGRAMS", (*chosen, Program("wrong", 64, wrong)))
+    found = {each.program: each for each in measure((64,))}
+    bits = {name: each.same_bits for name, each in found.items()}
+    assert bits == {
+        "NumPy float32": None,
+        "emulator": True,
+        "ptx, traced": True,
+        "wrong": False,
+    }
+    traced = found["ptx, traced"]
+    assert traced.events_per_second == traced.events / traced.seconds
+
+
+@pytest.mark.parametrize("backend", ["emulator", "ptx"])
+def test_traced_events_are_linear_in_tiles(backend: speed.BackendName) -> None:
+    """Through 2 and 8 tiles goes a line; others lie on it within 5 %."""
+
+    def events(tiles: int) -> int:
+        codes = np.full((128 * tiles, 256), 2, np.uint8)
+        scales = np.full((128 * tiles, 16), 0x38, np.uint8)
+        a = speed.BlockScaled(codes, scales)
+        b = speed.BlockScaled(codes[:128], scales[:128])
+        return speed._traced(backend)(speed.Pair(codes, codes, a, b)).events
+
+    first, last = events(2), events(8)
+    for tiles in (4, 5):
+        line = first + (last - first) * (tiles - 2) / 6
+        assert events(tiles) == pytest.approx(line, rel=0.05)
+    assert last > 3 * first
 
 
 def test_turns_are_measured_in_processes_with_so_many_threads() -> None:
