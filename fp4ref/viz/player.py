@@ -52,6 +52,7 @@ PARTS = (
         )
     ),
     "milestones",
+    "follow",
     "shell",
     "playback",
     "picks",

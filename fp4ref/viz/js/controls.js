@@ -28,6 +28,7 @@ function setUi(player, changes, from) {
   for (const change of changes.split(";")) {
     const [key, value] = change.split("=");
     player.ui[player.view.id][key] = value;
+    if (FOLLOWED.includes(key)) setFollow(player, false);
     player.view.changed?.(player.context(), key);
   }
   sharePick(player);
@@ -47,6 +48,7 @@ function listenToControls(player) {
   player.root.addEventListener("input", ({ target }) => {
     if (target.matches("input[type=range]")) stopAt(player, +target.value);
     else if (["speed", "pace", "stop"].includes(target.dataset.act) && player.timer) { stopPlaying(player); playOrPause(player); }
+    else if (target.dataset.act === "follow") { setFollow(player, target.checked); player.followed = null; player.draw(); }
     else if (target.dataset.control) onControl(player, target);
   });
   player.root.addEventListener("focusout", ({ target }) => { // a refused value does not stay

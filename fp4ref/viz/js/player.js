@@ -24,6 +24,8 @@ class Player {
     this.view = null; // the view that is drawn
     this.ui = {}; // what is picked, by view and control
     this.timer = null; // while it plays
+    this.following = true; // whether views look where the event acts
+    this.followed = null; // the step that they looked at last
     this.detailed = false; // whether the event's details are unfolded
     this.drawn = null; // label, text twin and width of the picture
     this.root = shell(this);
@@ -89,6 +91,8 @@ class Player {
     this.$(".fp4ref-step").textContent = `${k} / ${this.last}`;
     drawStrip(this);
     const e = this.machine.event(k);
+    if (this.followed !== k) followEvent(this, e);
+    this.followed = k;
     this.$(".fp4ref-event").innerHTML = eventHtml(this, e);
     if (!this.timer) this.$(".fp4ref-live").textContent = eventWords(this, e);
   }

@@ -27,6 +27,7 @@ function toolbarHtml(player) {
       ${[["rewind", "|◀"], ["back", "◀"], ["play", "▶"], ["forward", "▶|"], ["before", "◀◆", "["], ["after", "◆▶", "]"]].map((b) => buttonHtml(T, b)).join("")}
       <div class="fp4ref-slide"><input type="range" min="0" max="${last}" aria-label="${esc(T("bar.slider"))}"><div class="fp4ref-strip"></div></div>
       <output class="fp4ref-step"></output>
+      <label title="${esc(T("bar.follow.why"))}"><input type="checkbox" data-act="follow" checked> ${esc(T("bar.follow"))}</label>
       <details class="fp4ref-pace"><summary>${esc(T("bar.more"))}</summary><div>${selectHtml("speed", T("bar.speed"), speeds, "normal")}
       ${selectHtml("pace", T("bar.pace"), paces, "events")}
       ${selectHtml("stop", T("bar.stop"), stopOptions(player), "")} ${buttonHtml(T, ["run", esc(T("bar.run"))])}</div></details>
