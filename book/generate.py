@@ -27,6 +27,7 @@ import frame_page  # noqa: E402
 import glossary  # noqa: E402
 import k_groups  # noqa: E402
 import lab_page  # noqa: E402
+import lab_records_page  # noqa: E402
 import microscope_page  # noqa: E402
 import notebook_pages  # noqa: E402
 import pairs  # noqa: E402
@@ -85,6 +86,11 @@ def files() -> dict[str, str]:
         "_generated/lab_compiled.md": lab_page.compiled(),
         "_generated/lab_figures.md": lab_page.figures(),
         f"_generated/{lab_page.FILE}": lab_page.picture(),
+        "_generated/lab_records.md": lab_records_page.experiments(),
+        "_generated/lab_models.md": lab_records_page.models(),
+        "_generated/lab_predictions.md": lab_records_page.predictions(),
+        "_generated/lab_doubtful.md": lab_records_page.doubtful(),
+        f"_generated/{lab_records_page.FILE}": lab_records_page.picture(),
         **check_page.pages(),
         "_generated/triage.md": triage_page.page(),
         f"_generated/{triage_page.FILE}": triage_page.picture(),

@@ -76,22 +76,22 @@ def banks() -> str:
         "The same in signs, of each layout the worst of 16 stores; a dot is no word:",
         "",
     ]
-    parts += [text_twin(), *_written(found["staging"]), *_written(found["smem"])]
-    return "\n".join([*parts, *_written(found["kernel_banks"])])
+    parts += [text_twin(), *written(found["staging"]), *written(found["smem"])]
+    return "\n".join([*parts, *written(found["kernel_banks"])])
 
 
 def bounds() -> str:
     """The tables of bytes, intervals and times."""
     found = _tables()
     names = ("bounds", "resources", "bytes", "intervals")
-    return "\n".join(line for name in names for line in _written(found[name]))
+    return "\n".join(line for name in names for line in written(found[name]))
 
 
 def compiled() -> str:
     """The tables of what was compiled; the loop itself is for `fp4ref lab`."""
     found = _tables()
     names = "sass_roles", "sass_kinds", "mma_ten_steps", "sass_unroll", "mma_steps"
-    return "\n".join(line for name in names for line in _written(found[name]))
+    return "\n".join(line for name in names for line in written(found[name]))
 
 
 def figures() -> str:
@@ -111,7 +111,8 @@ def _tables() -> dict[str, Table]:
     return {table.id: table for table in tables(Request())}
 
 
-def _written(table: Table) -> list[str]:
+def written(table: Table) -> list[str]:
+    """Return a table as lines of Markdown."""
     rule = ["---:" if name in _RIGHT else "---" for name in table.headings]
     lines = [f"**{table.title}** ({table.kind})", "", table.note, ""]
     lines += [row(*table.headings), row(*rule), *(row(*c) for c in table.cells)]

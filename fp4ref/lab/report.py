@@ -15,6 +15,7 @@ from fp4ref.lab.bounds import (
     published_intervals,
 )
 from fp4ref.lab.compiled import compiled_tables
+from fp4ref.lab.experiments import experiment_tables
 from fp4ref.lab.request import Request
 from fp4ref.lab.staging import STAGINGS, fits
 from fp4ref.lab.table import (
@@ -50,6 +51,7 @@ def tables(request: Request) -> tuple[Table, ...]:
         ),
         _fits(),
         *compiled_tables(),
+        *experiment_tables(request.parameters),
     ]
     if request.patterns:
         found.append(

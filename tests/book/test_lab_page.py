@@ -33,7 +33,8 @@ def test_the_page_says_each_kind_and_includes_every_part() -> None:
     text = PAGE.read_text()
     for word in ("measured", "documented", "model", "compiled"):
         assert f"**{word}**" in text
-    for part in ("bounds", "banks", "compiled", "figures"):
+    every = ("bounds", "banks", "compiled", "figures", "records")
+    for part in (*every, "models", "predictions", "doubtful"):
         assert f"_generated/lab_{part}.md" in text
     assert "(model)" in lab_page.bounds()
     assert "do not use" in lab_page.figures()

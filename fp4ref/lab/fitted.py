@@ -1,0 +1,116 @@
+"""fitted: what the model of document 003's kernel has from the baseline's cycles."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from dataclasses import dataclass, fields
+from functools import cache
+from importlib import resources
+from math import isfinite
+from typing import Any, Final
+
+from fp4ref.errors import InputError
+
+FILE: Final = "fp4ref/data/lab_fitted.toml"
+_TEXTS: Final = ("name", "unit", "fits", "published", "remark")
+_NUMBERS: Final = ("value", "low", "high")
+
+
+@dataclass(frozen=True, slots=True)
+class Fitted:
+    """What is fitted to the baseline's cycles, and to nothing else.
+
+    Attributes
+    ----------
+    own_work
+        Clocks of phase 1 of a warp's 32 rows and 256 columns, but for its bytes.
+    unevenness
+        Standard deviation of a warp's phase 1 over its mean.
+    port_shared
+        Share of fills and of the epilogue's bytes that takes a slot of the MMA's reads.
+    """
+
+    own_work: float
+    unevenness: float
+    port_shared: float
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One fitted figure.
+
+    Attributes
+    ----------
+    low, high
+        What the fit had to stay in.
+    fits
+        The cycle count that it is there for.
+    published
+        The parameter whose range that is; empty if nothing is published.
+    """
+
+    name: str
+    unit: str
+    fits: str
+    published: str
+    remark: str
+    value: float
+    low: float
+    high: float
+
+
+@cache
+def rows() -> tuple[Row, ...]:
+    """Return the rows of ``fp4ref/data/lab_fitted.toml``."""
+    text = resources.files("fp4ref.data").joinpath("lab_fitted.toml")
+    return read(text.read_text("utf-8"), FILE)
+
+
+def fitted() -> Fitted:
+    """Return the fitted figures."""
+    return Fitted(**{row.name: row.value for row in rows()})
+
+
+def read(text: str, file: str) -> tuple[Row, ...]:
+    """Read rows.
+
+    Raises
+    ------
+    InputError
+        With file and line: no TOML, a field missing, unknown or of another kind, a
+        value outside of its range, or not one row for each field of `Fitted`.
+    """
+    try:
+        tables = tomllib.loads(text).get("fitted", [])
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{file}: no TOML: {error}") from None
+    heads = [m.start() for m in re.finditer(r"^\[\[fitted\]\]", text, re.M)]
+    if not isinstance(tables, list) or len(heads) != len(tables):
+        raise InputError(f"{file}:1: write each figure as a table [[fitted]]")
+    lines = [text.count("\n", 0, start) + 1 for start in heads]
+    found = tuple(
+        _row(each, f"{file}:{line}") for each, line in zip(tables, lines, strict=True)
+    )
+    needed = sorted(each.name for each in fields(Fitted))
+    if sorted(row.name for row in found) != needed:
+        raise InputError(f"{file}:1: need one row for each of {', '.join(needed)}")
+    return found
+
+
+def _row(table: dict[str, Any], where: str) -> Row:
+    where = f"{where}: {table.get('name', 'a row without a name')}"
+    if set(table) != {*_TEXTS, *_NUMBERS}:
+        raise InputError(f"{where}: need {', '.join((*_TEXTS, *_NUMBERS))}")
+    for name in _TEXTS:
+        if not isinstance(table[name], str):
+            raise InputError(f"{where}: {name}: need a text")
+    for name in _NUMBERS:
+        value = table[name]
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise InputError(f"{where}: {name} = {value!r:.60}: need a number")
+        if not isfinite(value) or value < 0:
+            raise InputError(f"{where}: {name} = {value}: need a finite number from 0")
+    if not table["low"] <= table["value"] <= table["high"]:
+        raise InputError(f"{where}: the value lies outside of low to high")
+    return Row(**table)
