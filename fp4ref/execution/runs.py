@@ -31,6 +31,7 @@ from fp4ref.gemm.void_d import is_void
 from fp4ref.hardware.machine import Machine, Races
 from fp4ref.hardware.machine_state import Ordering
 from fp4ref.hardware.order.race import Findings, Race, Verdict
+from fp4ref.hardware.timing import Durations
 from fp4ref.layout import unswizzle_scales
 from fp4ref.numerics.elements import element
 from fp4ref.tensors.block_format import NVFP4_VEC_SIZE
@@ -150,7 +151,7 @@ def run(
     arguments: Mapping[str, Any] | None = None,
     config: GemmConfig | None = None,
     backend: BackendName = "emulator",
-    schedule: str | int = "eager",
+    schedule: str | int | Durations = "eager",
     ordering: Ordering = "ptx",
     sms: int = 2,
     tiles: Iterable[tuple[int, ...]] | None = None,
@@ -186,6 +187,7 @@ def run(
     schedule
         ``"eager"``, ``"late"`` or an integer seed: when asynchronous work lands.
         ``"timed"``: when a model says (`fp4ref.hardware.timing`); its trace has times.
+        `Durations` are that model with other numbers.
     ordering
         ``"ptx"`` or ``"shipped"``.
     sms

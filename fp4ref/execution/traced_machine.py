@@ -7,6 +7,7 @@ from typing import Any
 from fp4ref.hardware.machine import Machine, Races
 from fp4ref.hardware.machine_state import Ordering
 from fp4ref.hardware.schedule import make_schedule
+from fp4ref.hardware.timing import Durations
 from fp4ref.trace import Recorder, Trace
 
 
@@ -27,7 +28,7 @@ class TracedMachine:
     def __init__(
         self,
         sms: int,
-        schedule: str | int,
+        schedule: str | int | Durations,
         ordering: Ordering,
         trace: bool,
         races: Races = "raise",

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import Protocol, TypeVar
 
 from fp4ref.errors import InputError
-from fp4ref.hardware.timing import Timed
+from fp4ref.hardware.timing import Durations, Timed
 
 NAMES = "'eager', 'late', 'timed' or an integer seed"
 
@@ -101,14 +101,18 @@ class Seeded:
         return done and self._random.random() < 0.5
 
 
-def make_schedule(schedule: str | int) -> Schedule:
+def make_schedule(schedule: str | int | Durations) -> Schedule:
     """Return the schedule called ``"eager"``, ``"late"``, ``"timed"``, or the seed.
+
+    `Durations` are those of a timed one.
 
     Raises
     ------
     InputError
         Any other value.
     """
+    if isinstance(schedule, Durations):
+        return Timed(schedule)
     if isinstance(schedule, bool) or not isinstance(schedule, str | int):
         raise InputError(f"schedule {schedule!r}: say {NAMES}")
     if schedule == "eager":

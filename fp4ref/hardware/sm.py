@@ -78,8 +78,9 @@ class Warp:
         Those that a lane has not waited for, and the groups of each lane.
     time, waits_since
         On the clock of the schedule "timed": now, and since when it waits if it does.
-    loaded
-        Accumulator elements that each thread has loaded and not waited for.
+    loaded, did
+        Accumulator elements that each thread has loaded and not waited for, and the
+        operation before.
     """
 
     def __init__(self, cta: Cta, index: int) -> None:
@@ -103,7 +104,7 @@ class Warp:
         self.cp_async_queue: list[AsyncOp] = []
         self.cp_async_issued: list[Any] = []
         self.cp_async_groups = CopyGroups()
-        self.time, self.loaded = 0.0, 0
+        self.time, self.loaded, self.did = 0.0, 0, ""
         self.waits_since: float | None = None
 
     @property

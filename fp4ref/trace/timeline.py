@@ -2,13 +2,17 @@
 
 Asynchronous work is in flight from its issue to its landing, both steps included. In
 the lane of its unit each piece has a row to itself; commits have lines of their own,
-since a commit in flight only waits for the work that it stands behind.
+since a commit in flight only waits for the work that it stands behind. A trace of the
+schedule "timed" has the same on a clock: `span` is where a bar lies, and `shares` how
+much of the time loads and MMAs are in flight.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import asdict, dataclass
 
+from fp4ref.errors import InputError
 from fp4ref.trace.events import Event
 from fp4ref.trace.recorded import Trace
 
@@ -23,6 +27,97 @@ def is_load(event: Event) -> bool:
 def is_mma(event: Event) -> bool:
     """Whether it is the landing of an MMA."""
     return event.kind == "land" and event.operation == MMA
+
+
+def span(trace: Trace, event: Event) -> tuple[float, float]:
+    """Return when an event begins and ends, in clocks.
+
+    A landing's bar begins at the end of its issue, when the work was in flight; its
+    unit started on it at `Event.start`.
+
+    Raises
+    ------
+    InputError
+        The trace has no times.
+    """
+    start, end = event.start, event.end
+    if event.kind == "land" and event.issued >= 0:
+        start = trace.events[event.issued].end
+    if start is None or end is None:
+        raise InputError(
+            f"event {event.step} has no time; record the trace with schedule='timed'"
+        )
+    return start, end
+
+
+@dataclass(frozen=True, slots=True)
+class Shares:
+    """Shares of an SM's steady state with work in flight; together they are 1.
+
+    Attributes
+    ----------
+    start, end
+        Clocks: from the first MMA that its tensor core starts to the end of the last.
+    both, loads, mmas, neither
+        Loads and MMAs, loads alone, MMAs alone.
+    """
+
+    sm: int
+    start: float
+    end: float
+    both: float
+    loads: float
+    mmas: float
+    neither: float
+
+    def to_dict(self) -> dict[str, float]:
+        """JSON values."""
+        return asdict(self)
+
+
+def shares(trace: Trace) -> list[Shares]:
+    """Return the shares of each SM that multiplies; of a pair the one that issues.
+
+    Raises
+    ------
+    InputError
+        The trace has no times.
+    """
+    found = []
+    for sm in sorted({event.sm for event in trace if is_mma(event)}):
+        mine = [event for event in trace if event.sm == sm]
+        mmas = [event for event in mine if is_mma(event)]
+        end = max(span(trace, event)[1] for event in mmas)
+        start = min(event.start or 0.0 for event in mmas)
+        changes: list[tuple[float, int, int]] = [(start, 0, 0), (end, 0, 0)]
+        for which, chosen in enumerate((is_load, is_mma)):
+            for event in filter(chosen, mine):
+                begin, finish = span(trace, event)
+                changes += [(begin, which, 1), (finish, which, -1)]
+        found.append(_shares(sm, sorted(changes), start, end))
+    return found
+
+
+def _shares(
+    sm: int, changes: list[tuple[float, int, int]], start: float, end: float
+) -> Shares:
+    clocks = {(loads, mmas): 0.0 for loads in (False, True) for mmas in (False, True)}
+    counts, now = [0, 0], start
+    for time, which, more in changes:
+        upto = min(max(time, start), end)
+        clocks[counts[0] > 0, counts[1] > 0] += upto - now
+        counts[which] += more
+        now = upto
+    whole = (end - start) or 1.0
+    return Shares(
+        sm,
+        start,
+        end,
+        clocks[True, True] / whole,
+        clocks[True, False] / whole,
+        clocks[False, True] / whole,
+        clocks[False, False] / whole,
+    )
 
 
 def rows(trace: Trace) -> list[int]:

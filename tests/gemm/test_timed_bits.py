@@ -2,46 +2,12 @@
 
 from __future__ import annotations
 
-from functools import cache
-
 import numpy as np
 import pytest
+from gemm_timed import CASES, operands, ran
 
 import fp4ref
-from fp4ref.gemm.config import GemmConfig
-from fp4ref.tensors.quantize import quantize
 from fp4ref.trace import Trace
-
-CASES = {
-    "clc": ({}, (256, 384, 512), 2),
-    "static": ({"scheduler": "static", "raster": "n"}, (256, 256, 512), 2),
-    "72b": (None, (128, 256, 512), 2),
-    "pair": ({"cta_group": 2, "cluster_m": 2, "tile_m": 256}, (256, 256, 512), 2),
-    "cluster": ({"cluster_m": 2, "cluster_n": 2}, (512, 256, 512), 4),
-    "split": ({"splits": 2}, (128, 256, 1024), 2),
-}
-
-
-@cache
-def operands(m: int, n: int, k: int):
-    rng = np.random.default_rng(m + n + k)
-    x, w = (rng.standard_normal((rows, k), dtype=np.float32) for rows in (m, n))
-    return quantize(x), quantize(w)
-
-
-@cache
-def ran(name: str, backend: str, schedule: str | int):
-    asked, shape, sms = CASES[name]
-    config = GemmConfig.example_72b() if asked is None else GemmConfig.nvfp4(**asked)
-    return fp4ref.run(
-        *operands(*shape),
-        config=config,
-        backend=backend,
-        schedule=schedule,
-        sms=sms,
-        ordering="shipped" if asked is None else "ptx",
-        trace=schedule == "timed",
-    )
 
 
 def bits(run) -> bytes:

@@ -12,7 +12,7 @@ How to use it::
     event.start, event.end                       # clocks from the first instruction
 
     slow = Durations.of(corner=Corner.SLOW)      # or .of().changed(mbarrier_wake=54)
-    Machine(sms, Timed(slow), recorder=Recorder())
+    fp4ref.run(a, b, schedule=slow)              # or Machine(sms, Timed(slow))
 
 `event.start` and `event.end` of a landing are when its unit worked on it; it is in
 flight from the end of its issue, ``trace.events[event.issued].end``. Of a wait they are

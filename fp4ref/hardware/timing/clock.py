@@ -151,7 +151,9 @@ class Timed:
         """
         start = warp.time if warp.waits_since is None else warp.waits_since
         warp.waits_since = None
-        warp.time += cost(operation, operands, warp.loaded, self.durations)
+        again = operation == warp.did
+        warp.time += cost(operation, operands, warp.loaded, again, self.durations)
+        warp.did = operation
         if operation == WAIT_LOAD:
             warp.loaded = 0
         return start, warp.time

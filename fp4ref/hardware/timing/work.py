@@ -55,15 +55,25 @@ def larger(a: Any, b: Any) -> Any:
 
 
 def cost(
-    operation: str, operands: Mapping[str, Any], registers: int, d: Durations
+    operation: str,
+    operands: Mapping[str, Any],
+    registers: int,
+    again: bool,
+    d: Durations,
 ) -> Any:
     """Return the clocks that an operation takes of its warp.
+
+    Loads that follow each other overlap: the latency is that of the first one.
 
     Parameters
     ----------
     registers
         Accumulator elements that each thread has loaded since it last waited for them.
+    again
+        Whether the warp's operation before was the same.
     """
+    if again and operation in ("ld.shared", "ld.global"):
+        return larger(d.warp_instruction, operands["nbytes"] / d.smem_bandwidth)
     match operation:
         case "st.shared":
             return larger(d.warp_instruction, operands["nbytes"] / d.smem_bandwidth)
