@@ -37,6 +37,7 @@ PARTS = (
         f"views/{name}"
         for name in (
             "timeline",
+            "stages",
             "barriers",
             "smem",
             "tmem",

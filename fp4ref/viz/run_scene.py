@@ -25,10 +25,12 @@ from fp4ref.trace.recorded_plan import NO_PLAN
 from fp4ref.viz.layout_scenes import scale_places
 from fp4ref.viz.packet import Header, trace_packet
 from fp4ref.viz.player import Player, require_step
+from fp4ref.viz.stage_table import fills
 from fp4ref.viz.text import step_text
 
 VIEWS = (
     "timeline",
+    "stages",
     "barriers",
     "smem",
     "tmem",
@@ -38,7 +40,7 @@ VIEWS = (
     "cluster",
     "sides",
 )
-NEED_A_PLAN = ("smem", "scales", "tiles")
+NEED_A_PLAN = ("stages", "smem", "scales", "tiles")
 PREVIEW = 32
 """Bytes of a hardware event that the side by side view shows."""
 
@@ -63,8 +65,9 @@ def play(
     kernel
         The compiled kernel's run of the same problem, for the view ``"sides"``.
     view
-        The view shown first: ``"timeline"``, ``"barriers"``, ``"smem"``, ``"tmem"``,
-        ``"scales"``, ``"mma"``, ``"tiles"``, ``"cluster"`` or ``"sides"``.
+        The view shown first: ``"timeline"``, ``"stages"``, ``"barriers"``,
+        ``"smem"``, ``"tmem"``, ``"scales"``, ``"mma"``, ``"tiles"``, ``"cluster"`` or
+        ``"sides"``.
     views
         The views that can be chosen; all that the trace has by default.
     step
@@ -88,6 +91,7 @@ def play(
     sides = _sides(run, kernel, view)
     header, payload = trace_packet(trace, sms=_numbers("sms", sms), tiles=tiles)
     _add_scales(header, trace)
+    header["stages"] = [each.to_dict() for each in fills(trace)]
     if sides:
         header["sides"] = sides
     planned = "plan" in trace.meta
@@ -111,6 +115,7 @@ def available(header: Header) -> list[str]:
     spaces = header.get("spaces", {})
     there = {
         "timeline": bool(operations),
+        "stages": bool(header.get("stages")),
         "barriers": bool(tables.get("barrier")),
         "smem": bool(maps.get("smem")) and any(s.startswith("smem") for s in spaces),
         "tmem": any(s.startswith("tmem") for s in spaces),

@@ -37,7 +37,7 @@ def test_keyboard_alone_plays_steps_and_rewinds(
     keys.press("Home")
     assert step() == 0
     keys.press("2")
-    assert player.get_attribute("data-view") == "barriers"
+    assert player.get_attribute("data-view") == "stages"
     keys.press("n")
     assert step() > 0
     keys.press("Home")
