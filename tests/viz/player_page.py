@@ -3,4 +3,14 @@
 from __future__ import annotations
 
 PLAYER = "document.querySelector('.fp4ref-player').fp4ref"
-VIEWS = ("timeline", "barriers", "smem", "tmem", "scales", "mma", "tiles", "sides")
+VIEWS = (
+    "timeline",
+    "stages",
+    "barriers",
+    "smem",
+    "tmem",
+    "scales",
+    "mma",
+    "tiles",
+    "sides",
+)

@@ -36,8 +36,8 @@ def test_keyboard_alone_plays_steps_and_rewinds(
     assert step() == len(small.trace or []) - 1
     keys.press("Home")
     assert step() == 0
-    keys.press("2")
-    assert player.get_attribute("data-view") == "stages"
+    keys.press("3")
+    assert player.get_attribute("data-view") == "barriers"
     keys.press("n")
     assert step() > 0
     keys.press("Home")
