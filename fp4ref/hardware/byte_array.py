@@ -10,6 +10,7 @@ Global memory, shared memory and TMEM are all `Memory`. Three rules hold for eac
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,13 @@ Elements = NDArray[np.void]
 
 def no_guard(where: Range, is_write: bool) -> None:
     """Let every access pass."""
+
+
+@lru_cache
+def _all_written(nbytes: int) -> np.void:
+    """Return the marks of a group of bytes that are written."""
+    found: np.void = np.ones(nbytes, np.bool_).view(f"V{nbytes}")[0]
+    return found
 
 
 class Memory:
@@ -122,7 +130,7 @@ class Memory:
         nbytes = data.shape[1]
         stored, written = self.elements(nbytes)
         stored[numbers] = np.ascontiguousarray(data).view(stored.dtype)[:, 0]
-        written[numbers] = np.ones(nbytes, np.bool_).view(written.dtype)[0]
+        written[numbers] = _all_written(nbytes)
 
     def read(self, where: Range) -> Bytes:
         """Return the bytes of `where`, shape (rows, nbytes).
@@ -165,6 +173,10 @@ class Memory:
         if self.recorder:
             self.recorder.write(where, view ^ data)
         view[:] = data
+        self.mark_written(where)
+
+    def mark_written(self, where: Range) -> None:
+        """Count every byte of `where` as written."""
         if where not in self._whole:
             self.window(self.written, where)[:] = True
             self._know(where)

@@ -7,7 +7,7 @@ in both CTAs: each has its own rows of A and D, and half of the rows of B.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -21,6 +21,7 @@ from fp4ref.hardware.sm import Warp
 from fp4ref.hardware.smem import SmemDescriptor
 from fp4ref.hardware.tensor_memory import (
     CELL_NBYTES,
+    LANE_NBYTES,
     LANES,
     SF_ID_MASK,
     TensorMemory,
@@ -30,6 +31,9 @@ from fp4ref.layout import SwizzleMode
 from fp4ref.trace import Bytes, Range
 
 Unsigned = TypeVar("Unsigned", bound=np.unsignedinteger[Any])
+
+Add = Callable[[NDArray[np.float32], tuple[int, int]], None]
+"""Adds to a block of a C-contiguous array that starts at a row and a column."""
 
 SF_ROWS = 32
 """Rows of a scale-factor column block: row r of a tile is in lane r % 32."""
@@ -172,6 +176,22 @@ class Accumulator:
         if not self.enable_input:
             return None
         return self.path.join([self.tmem.read(b).view(np.float32) for b in self.blocks])
+
+    def update(self, add: Add) -> None:
+        """Let `add` change D, in the cells themselves if they are one block."""
+        cells = None
+        if len(self.blocks) == 1:
+            cells = self.tmem.in_place(self.blocks[0], self.enable_input)
+        if cells is not None:
+            lane, byte = divmod(self.blocks[0].start, LANE_NBYTES)
+            add(cells, (lane, byte // CELL_NBYTES))
+            return
+        values = self.read()
+        if values is None:
+            columns = self.blocks[0].nbytes // CELL_NBYTES * self.path.column_parts
+            values = np.empty((self.path.rows, columns), np.float32)
+        add(values, (0, 0))
+        self.write(values)
 
     def write(self, values: NDArray[np.float32]) -> None:
         """Write D, shape (rows, N)."""

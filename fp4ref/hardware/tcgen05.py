@@ -48,7 +48,8 @@ from fp4ref.hardware.tensor_memory import (
 )
 from fp4ref.layout import SwizzleMode
 from fp4ref.numerics.elements import legal_scale_formats
-from fp4ref.numerics.instruction import codes_of, mma_block_scaled
+from fp4ref.numerics.float32_step import PackedStep
+from fp4ref.numerics.instruction import add_packed
 from fp4ref.trace import Range
 
 MMA_K = 64
@@ -239,23 +240,13 @@ def _multiply(
     """Land an MMA: read what it names, multiply, write D."""
     tiles = [(share.a.read(), share.b.read()) for share in shares]
     b = join_rows([rows for _, rows in tiles])
-    codes_b = codes_of(b, negate=i.negate_b)
+    negate = i.negate_a, i.negate_b
     for share, (a, _) in zip(shares, tiles, strict=True):
         sfa, sfb = share.scales
         scales_a = read_scales(sfa, who, i.a_sf_id, MMA_K // vec_size)
         scales_b = read_scales(sfb, who, i.b_sf_id, MMA_K // vec_size)
-        share.d.write(
-            mma_block_scaled(
-                codes_of(a, negate=i.negate_a),
-                codes_b,
-                scales_a,
-                scales_b,
-                share.d.read(),
-                scale_format=i.scale_format,
-                vec_size=vec_size,
-                overwrite_c=True,
-            )
-        )
+        step = PackedStep(a, b, scales_a, scales_b, negate, i.scale_format, vec_size)
+        share.d.update(partial(add_packed, step, clean=not share.d.enable_input))
 
 
 def commit(

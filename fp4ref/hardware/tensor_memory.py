@@ -144,6 +144,34 @@ class TensorMemory(Memory):
         """All cells, shape (128 lanes, 512 columns); a view."""
         return self.data.view(np.uint32).reshape(LANES, COLUMNS)
 
+    def in_place(self, where: Range, is_read: bool) -> NDArray[np.float32] | None:
+        """Return all cells as float32, so that those of `where` may be changed there.
+
+        Parameters
+        ----------
+        is_read
+            Whether what they hold counts.
+
+        Returns
+        -------
+        (128, 512) or None
+            A view; None if a trace wants to see both values, or a cell that is read
+            has none.
+
+        Raises
+        ------
+        OutOfBounds, ReadWhileInFlight
+        """
+        if self.recorder is not None:
+            return None
+        self.check_bounds(where)
+        self.guard(where, True)
+        if not is_read:
+            self.mark_written(where)
+        elif not self.is_written(where):
+            return None
+        return self.cells.view(np.float32)
+
     @property
     def allocated(self) -> int:
         """Columns in use."""

@@ -11,6 +11,8 @@ from fp4ref.numerics import groups
 from fp4ref.numerics.dot import mma_block_scaled as integer_mma
 from fp4ref.numerics.elements import ScaleFormat
 from fp4ref.numerics.factors import Bools
+from fp4ref.numerics.float32_step import PackedStep
+from fp4ref.numerics.float32_step import add_step as add_step_float32
 from fp4ref.numerics.formats import F32, NAN_BITS, U8, unpack_e2m1
 from fp4ref.numerics.integer_models import BlockScaledModel
 from fp4ref.numerics.one_step import add_step, is_lossless
@@ -64,6 +66,39 @@ def mma_block_scaled(
     add_step(model, of_a, of_b, at, 0, d, lossless)
     _set_nan(d, of_a.nan, of_b.nan)
     return d
+
+
+def add_packed(step: PackedStep, d: F32, at: tuple[int, int], *, clean: bool) -> None:
+    """Compute one K=64 instruction in place.
+
+    Parameters
+    ----------
+    d
+        C-contiguous float32; C, and then D, are the block of (M, N) that starts `at` a
+        row and a column.
+    clean
+        C is +0, whatever is there.
+    """
+    from fp4ref.numerics import compiled
+
+    block = d[at[0] : at[0] + len(step.a), at[1] : at[1] + len(step.b)]
+    left: Bools | None = np.ones(len(step.a), np.bool_)
+    if clean:
+        block[:] = 0
+    if compiled.AVAILABLE:
+        left = add_step_float32(step, d, at)
+    if left is None:
+        return
+    block[left] = mma_block_scaled(
+        codes_of(step.a[left], negate=step.negate[0]),
+        codes_of(step.b, negate=step.negate[1]),
+        step.sfa[left],
+        step.sfb,
+        None if clean else block[left],
+        scale_format=step.scale_format,
+        vec_size=step.vec_size,
+        overwrite_c=True,
+    )
 
 
 def codes_of(packed: U8, *, negate: bool) -> U8:
