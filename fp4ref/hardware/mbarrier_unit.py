@@ -167,8 +167,13 @@ class MbarrierUnit:
         """Write `state` and let the trace see the change."""
         where = Range(self.smem.space, address, NBYTES)
         word, before = state.encode(), self.live.get(address)
-        data = np.frombuffer(word.to_bytes(NBYTES, "little"), np.uint8)
-        self.smem.write(where, data.reshape(1, NBYTES))
+        if self.smem.recorder is None and before is not None:
+            self.smem.guard(where, True)
+            self._words[(address - self.smem.base) // NBYTES] = word
+            self.smem.mark_written(where)
+        else:
+            data = np.frombuffer(word.to_bytes(NBYTES, "little"), np.uint8)
+            self.smem.write(where, data.reshape(1, NBYTES))
         self.live[address] = word
         if self.smem.recorder:
             label = self.smem.labels.get(address, "")
@@ -214,7 +219,8 @@ class MbarrierUnit:
                 rule="a phase takes exactly its expected arrivals [PTX: mbarrier]",
                 remedy="initialise the barrier with the number of real arrivals",
             )
-        state = state._replace(tx_count=tx_count, pending=state.pending - arrivals)
+        phase, pending, expected, _ = state
+        state = MbarrierState(phase, pending - arrivals, expected, tx_count)
         books = self.books.setdefault(address, [[]])
         step = self.smem.recorder.step if self.smem.recorder else -1
         books[-1].append(Credit(who, issuer or who, arrivals, tx_bytes, step))

@@ -10,8 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
+from functools import cached_property
 from itertools import chain
 from math import prod
+from typing import Any
 
 from fp4ref.errors import TensorMapError
 from fp4ref.hardware import tensor_map_bits as bits
@@ -86,7 +88,7 @@ MAX_BOX_NBYTES = 228 << 10
 MAX_RANK = bits.MAX_RANK
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class TensorMap:
     """Arguments of ``cuTensorMapEncodeTiled``, checked. Frames 3.1 and 3.2.
 
@@ -123,24 +125,34 @@ class TensorMap:
             object.__setattr__(self, "element_strides", (1,) * self.rank)
         _check(self)
 
-    @property
+    @cached_property
     def rank(self) -> int:
         """Number of dimensions."""
         return len(self.dims)
 
-    @property
+    @cached_property
+    def is_dense(self) -> bool:
+        """Whether neither interleaving nor element strides are used."""
+        return not self.interleave and all(e == 1 for e in self.element_strides)
+
+    @cached_property
+    def boxes(self) -> dict[tuple[int, ...], Any]:
+        """Where boxes lie in global memory, by coordinates: see `tma_box.inside`."""
+        return {}
+
+    @cached_property
     def box_row_nbytes(self) -> int:
         """Bytes of one box row in shared memory."""
         if self.data_type.is_padded:
             return self.box[0]
         return self.box[0] * self.data_type.bits // 8
 
-    @property
+    @cached_property
     def box_smem_nbytes(self) -> int:
         """Bytes of shared memory that the box covers, padding included."""
         return self.box_row_nbytes * prod(self.box[1:])
 
-    @property
+    @cached_property
     def box_nbytes(self) -> int:
         """Bytes that one load credits to its mbarrier: the full box, always.
 

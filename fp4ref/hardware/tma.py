@@ -19,7 +19,7 @@ import numpy as np
 from fp4ref.errors import ClusterFault, HardwareFault, MisalignedAddress, NotModelled
 from fp4ref.hardware.cluster import multicast_targets, of_pair
 from fp4ref.hardware.in_flight import AsyncOp
-from fp4ref.hardware.shared_memory import SharedMemory
+from fp4ref.hardware.shared_memory import RANK_SHIFT, SharedMemory
 from fp4ref.hardware.sm import Blocked, Cta, Warp
 from fp4ref.hardware.tensor_map import DataType, TensorMap
 from fp4ref.hardware.timing import Timed
@@ -28,7 +28,7 @@ from fp4ref.hardware.tma_box import (
     Piece,
     box_of,
     gather,
-    pieces,
+    inside,
     shared_block,
 )
 from fp4ref.layout import SwizzleMode
@@ -46,7 +46,7 @@ class TmaFault(HardwareFault):
 
 def _check(warp: Warp, m: TensorMap, coords: Sequence[int], smem: int) -> None:
     """Raise a fault for a copy that the instruction forbids or we do not model."""
-    if m.interleave or any(e != 1 for e in m.element_strides):
+    if not m.is_dense:
         raise NotModelled(
             f"tensor copy with interleave {m.interleave}, element strides "
             f"{m.element_strides}",
@@ -70,7 +70,7 @@ def _check(warp: Warp, m: TensorMap, coords: Sequence[int], smem: int) -> None:
             "cp.async.bulk.tensor]",
             remedy="use the .Nd form of the map's rank",
         )
-    if any(not -(1 << 31) <= c < 1 << 31 for c in coords):
+    if min(coords) < -(1 << 31) or max(coords) >= 1 << 31:
         raise TmaFault(
             f"coordinates {tuple(coords)}",
             who=warp.who,
@@ -136,10 +136,10 @@ def load(
     """
     _check(warp, tensor_map, coords, dst)
     targets = receivers(warp, dst, mbar, cta_mask, cta_group)
-    offset, bar_offset = (warp.cta.resolve_shared(each)[1] for each in (dst, mbar))
-    inside = list(pieces(tensor_map, coords))
-    sources = [where for _, _, where in inside]
-    operands = _operands(warp, tensor_map, coords, dst) | {"mbar": mbar}
+    offset, bar_offset = (each & ((1 << RANK_SHIFT) - 1) for each in (dst, mbar))
+    parts = inside(tensor_map, coords)
+    sources = [where for _, _, where in parts]
+    operands = _operands(warp, tensor_map, coords, dst, mbar=mbar)
     if cta_mask is not None:
         operands["cta_mask"] = cta_mask
     if cta_group != 1:
@@ -148,7 +148,7 @@ def load(
     for cta, signalled in targets:
         where = Range(cta.smem.space, offset, tensor_map.box_smem_nbytes)
         land = _landing(
-            warp, tensor_map, inside, (cta.smem, where), (signalled, bar_offset)
+            warp, tensor_map, parts, (cta.smem, where), (signalled, bar_offset)
         )
         op = warp.issue(
             _name(tensor_map, "load"),
@@ -165,19 +165,19 @@ def load(
 def _landing(
     warp: Warp,
     tensor_map: TensorMap,
-    inside: Sequence[Piece],
+    parts: Sequence[Piece],
     tile: tuple[SharedMemory, Range],
     barrier: tuple[Cta, int],
 ) -> Callable[[], None]:
     """Issue what one CTA receives of a load; returns what lands it."""
     (smem, where), (cta, at) = tile, barrier
     access = warp.machine.order.issue(warp.actor, _name(tensor_map, "load"))
-    access.reads(warp.machine.gmem, *(source for _, _, source in inside))
+    access.reads(warp.machine.gmem, *(source for _, _, source in parts))
     access.writes(smem, where)
     access.signals(cta.smem, at)
 
     def land() -> None:
-        rows = gather(warp.machine.gmem, tensor_map, inside)
+        rows = gather(warp.machine.gmem, tensor_map, parts)
         block, padding = shared_block(tensor_map, where.start, rows)
         smem.write_async(where, block)
         if padding is not None:
@@ -239,8 +239,8 @@ def store(warp: Warp, tensor_map: TensorMap, coords: Sequence[int], src: int) ->
     _check_store(warp, tensor_map, coords, src)
     cta, offset = warp.cta.resolve_shared(src)
     where_smem = Range(cta.smem.space, offset, tensor_map.box_nbytes)
-    inside = list(pieces(tensor_map, coords, CHUNK))
-    targets = [where for _, _, where in inside]
+    parts = inside(tensor_map, coords, CHUNK)
+    targets = [where for _, _, where in parts]
     tile: Bytes = np.empty((0, 0), np.uint8)
     name = _name(tensor_map, "store")
     order = warp.machine.order
@@ -254,7 +254,7 @@ def store(warp: Warp, tensor_map: TensorMap, coords: Sequence[int], src: int) ->
         tile = box_of(tensor_map, offset, block)
 
     def land_write() -> None:
-        for rows, row_bytes, where in inside:
+        for rows, row_bytes, where in parts:
             warp.machine.gmem.write(where, tile[rows, row_bytes])
 
     operands = _operands(warp, tensor_map, coords, src)
@@ -317,8 +317,11 @@ def _check_store(warp: Warp, m: TensorMap, coords: Sequence[int], src: int) -> N
 
 
 def _operands(
-    warp: Warp, m: TensorMap, coords: Sequence[int], smem: int
+    warp: Warp, m: TensorMap, coords: Sequence[int], smem: int, **others: int
 ) -> dict[str, object]:
+    """Return what a trace says of a copy; nothing without one."""
+    if warp.machine.recorder is None:
+        return {}
     named = warp.machine.gmem.find(m.address)
     return {
         "tensor": named.name if named else hex(m.address),
@@ -328,6 +331,7 @@ def _operands(
         "bits": m.data_type.bits,
         "swizzle": int(m.swizzle),
         "tx_bytes": m.box_nbytes,
+        **others,
     }
 
 

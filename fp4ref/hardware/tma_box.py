@@ -15,7 +15,7 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from fp4ref.hardware.byte_array import POISON
+from fp4ref.hardware.byte_array import MOST_KNOWN, POISON
 from fp4ref.hardware.global_memory import GlobalMemory
 from fp4ref.hardware.tensor_map import DataType, TensorMap
 from fp4ref.layout import SwizzleMode
@@ -29,6 +29,17 @@ CHUNK = 16
 
 Piece = tuple[slice, slice, Range]
 """Box rows, bytes of a row, and where they are in global memory."""
+
+
+def inside(m: TensorMap, coords: Sequence[int], end: int = 1) -> Sequence[Piece]:
+    """Return what `pieces` gives; a map remembers it, as boxes are copied again."""
+    key = (*coords, end)
+    found: Sequence[Piece] | None = m.boxes.get(key)
+    if found is None:
+        if len(m.boxes) >= MOST_KNOWN:
+            m.boxes.clear()
+        found = m.boxes[key] = tuple(pieces(m, coords, end))
+    return found
 
 
 def pieces(m: TensorMap, coords: Sequence[int], end: int = 1) -> Iterator[Piece]:
@@ -130,12 +141,12 @@ def shared_block(
     return block, padding
 
 
-def gather(gmem: GlobalMemory, m: TensorMap, inside: Sequence[Piece]) -> Bytes:
+def gather(gmem: GlobalMemory, m: TensorMap, parts: Sequence[Piece]) -> Bytes:
     """Read a box from global memory, shape (rows, row bytes)."""
-    if len(inside) == 1 and inside[0][2].size == m.box_nbytes:
-        return converted(m, gmem.read(inside[0][2]))
+    if len(parts) == 1 and parts[0][2].size == m.box_nbytes:
+        return converted(m, gmem.read(parts[0][2]))
     tile = fill(m)
-    for rows, row_bytes, where in inside:
+    for rows, row_bytes, where in parts:
         tile[rows, row_bytes] = converted(m, gmem.read(where))
     return tile
 

@@ -54,7 +54,7 @@ def _function(code: str) -> tuple[ModuleType, Any]:
     for each in owners:
         owner = getattr(owner, each)
     found = inspect.getattr_static(owner, name)
-    for wrapped in ("fget", "__func__", "py_func", "__wrapped__"):
+    for wrapped in ("fget", "func", "__func__", "py_func", "__wrapped__"):
         found = getattr(found, wrapped, found)
     return module, found
 
