@@ -183,7 +183,8 @@ class SharedMemory(Memory):
     ) -> None:
         """Do the same for groups of `nbytes` by their numbers, bounded by `around`."""
         self._span_mark(around)
-        self.unfenced_by.view(f"V{2 * nbytes}")[index] = _marks(mark, nbytes)
+        marks = _marks(mark, nbytes)
+        self.unfenced_by.view(marks.dtype)[index] = marks
 
     def fence(self, where: Range, mark: int) -> None:
         """Forget the writes of the writer of `mark`: it has executed a proxy fence."""

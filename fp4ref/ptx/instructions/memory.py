@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,18 +21,21 @@ from fp4ref.ptx.run.spaces import (
     write_memory,
 )
 from fp4ref.ptx.run.state import (
+    FULL,
     LANES,
     LaunchContext,
     WarpState,
     dtype_of,
     lanes_of,
     lanes_to_mask,
+    width_of,
 )
 from fp4ref.ptx.run.taint import all_defined, undefined_bytes
 from fp4ref.ptx.text.syntax import (
     TYPE_NBYTES,
     Address,
     Instruction,
+    Operand,
     PtxError,
     Register,
     Symbol,
@@ -185,12 +188,14 @@ def store(context: LaunchContext, each: Instruction, form: Form) -> Action:
     name = f"st.{space}"
     how = strength(each.opcode)
     width = TYPE_NBYTES[kind]
+    collect = _collector(context, items, kind, reads)
 
     def act(state: WarpState) -> None:
         lanes = lanes_of(state.mask)
-        addresses = at(state)[lanes]
+        addresses, data = at(state), collect(state)
+        if state.mask != FULL:
+            addresses, data = addresses[lanes], data[lanes]
         check_alignment(state, addresses, nbytes, each.opcode)
-        data = _rows(state, reads)[lanes]
         for found, offsets, part in resolve(space, addresses):
             if found == "param":
                 raise PtxError(f"PTX line {each.line}: a kernel parameter is stored to")
@@ -216,6 +221,27 @@ def store(context: LaunchContext, each: Instruction, form: Form) -> Action:
             state.warp.record(name, {"lanes": lanes.size, "nbytes": data.size})
 
     return act
+
+
+def _collector(
+    context: LaunchContext,
+    items: Sequence[Operand | None],
+    kind: str,
+    reads: Sequence[Get],
+) -> Callable[[WarpState], Bytes]:
+    """Return a function that does `_rows`; registers of one file are copied at once."""
+    names = [item.name for item in items if isinstance(item, Register)]
+    places = [context.places[i] for i in map(context.index.get, names) if i is not None]
+    width = width_of(kind)
+    if not 1 < len(items) == len(places) or any(file != width for file, _ in places):
+        return lambda state: _rows(state, reads)
+    rows = np.array([row for _, row in places])
+
+    def collect(state: WarpState) -> Bytes:
+        values = state.files[width][rows]
+        return np.ascontiguousarray(values.T).view(np.uint8)
+
+    return collect
 
 
 def _rows(state: WarpState, reads: Sequence[Get]) -> Bytes:
