@@ -24,7 +24,7 @@ import random
 from bisect import insort
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Final
+from typing import Final, NamedTuple
 
 from fp4ref.hardware.timing import Durations
 from fp4ref.lab.fitted import Fitted
@@ -137,6 +137,9 @@ class _Pair:
         self.kernel, self.clock, self.fitted = kernel, clock, fitted
         self.rng = random.Random(seed)
         self.port = _Port()
+        self.spans: list[Span] = []
+        counts = ("TMA0 wait", "K-loop", "epi wait", "ml wait", "phase 1")
+        self.sums = dict.fromkeys(counts, 0.0)
         self.stage_free = [0.0] * kernel.stages
         self.issued = self.filled = self.mma_free = self.warp = 0.0
         self.stage = 0
@@ -185,25 +188,49 @@ class _Pair:
         wake: float = clock.mbarrier_wake
         return issued + latency + wake
 
-    def epilogue(self, done: float) -> tuple[float, float, float]:
-        """Work off an accumulator; return its release, the mean wait, and phase 1."""
-        release = waits = phases = 0.0
+    def wait(self, what: str, until: float, tile: int) -> None:
+        """Let the MMA warp wait."""
+        self.note("MMA warp", what, tile, (self.warp, max(self.warp, until)))
+        self.sums[what] += max(0.0, until - self.warp)
+        self.warp = max(self.warp, until)
+
+    def note(self, who: str, what: str, tile: int, span: tuple[float, float]) -> None:
+        """Keep what somebody did, if it took any time."""
+        if span[1] > span[0]:
+            self.spans.append(Span(who, what, tile, *span))
+
+    def epilogue(self, done: float, tile: int) -> float:
+        """Work off an accumulator, and return when it is given back."""
+        release = 0.0
         c = self.fitted.unevenness
-        share = self.fitted.port_shared
+        each = self.fitted.port_shared / self.kernel.epilogue_warps
         for w, free in enumerate(self.warps):
             start = max(free, done)
-            waits += start - free
             took = self.phase_1 * (1 - c + c * self.rng.expovariate(1.0))
             end = start + took
-            phases += took
             self.warps[w] = end + self.phase_2b
             given = end if self.kernel.early_release else self.warps[w]
             release = max(release, given)
+            self.sums["ml wait"] += (start - free) / len(self.warps)
+            self.sums["phase 1"] += took / len(self.warps)
             if w < self.kernel.epilogue_warps:
-                each = share / self.kernel.epilogue_warps
                 self.port.add(start, end, each * self.through_l1)
                 self.port.add(end, self.warps[w], each * self.store)
-        return release, waits / len(self.warps), phases / len(self.warps)
+            if w == 0:
+                self.note("epilogue warp", "ml wait", tile, (free, start))
+                self.note("epilogue warp", "phase 1", tile, (start, end))
+                self.note("epilogue warp", "phase 2B", tile, (end, self.warps[w]))
+        return release
+
+
+class Span(NamedTuple):
+    """What somebody did, in clocks from the start."""
+
+    who: str
+    what: str
+    tile: int
+    start: float
+    end: float
 
 
 @cache
@@ -213,31 +240,34 @@ def steady(kernel: Kernel, clock: Durations, fitted: Fitted) -> dict[str, float]
     return {name: sum(run[name] for run in runs) / RUNS for name in runs[0]}
 
 
+def timeline(kernel: Kernel, clock: Durations, fitted: Fitted) -> tuple[Span, ...]:
+    """Return what the MMA warp and the first epilogue warp of one pair do."""
+    pair = _Pair(kernel, clock, fitted, seed=0)
+    _work_off(pair)
+    return tuple(pair.spans)
+
+
 def _work_off(pair: _Pair) -> dict[str, float]:
     """Return the mean cycles of the tiles of one pair, the first few left out."""
-    kernel, clock = pair.kernel, pair.clock
+    kernel = pair.kernel
     released = [0.0, 0.0]
     counted = kernel.tiles - WARM_TILES
-    sums = dict.fromkeys(("TMA0 wait", "K-loop", "epi wait", "ml wait", "phase 1"), 0.0)
     begun = 0.0
     for tile in range(kernel.tiles):
         if tile == WARM_TILES:
-            sums, begun = dict.fromkeys(sums, 0.0), pair.warp
-        free = released[tile % 2] + (clock.mbarrier_wake if tile > 1 else 0.0)
-        sums["epi wait"] += max(0.0, free - pair.warp)
-        pair.warp = max(pair.warp, free)
+            pair.sums, begun = dict.fromkeys(pair.sums, 0.0), pair.warp
+        free = released[tile % 2] + (pair.clock.mbarrier_wake if tile > 1 else 0.0)
+        pair.wait("epi wait", free, tile)
         for k in range(kernel.k_iterations):
             seen = pair.load(first=k == 0)
             if k == 0:
-                sums["TMA0 wait"] += max(0.0, seen - pair.warp)
-                start = max(pair.warp, seen)
+                pair.wait("TMA0 wait", seen, tile)
+                start = pair.warp
             pair.warp = max(pair.warp, seen)
             pair.multiply()
-        sums["K-loop"] += pair.warp - start
-        done = pair.seen(pair.mma_free)
-        released[tile % 2], wait, phase = pair.epilogue(done)
-        sums["ml wait"] += wait
-        sums["phase 1"] += phase
-    means = {name: total / counted for name, total in sums.items()}
+        pair.note("MMA warp", "K-loop", tile, (start, pair.warp))
+        pair.sums["K-loop"] += pair.warp - start
+        released[tile % 2] = pair.epilogue(pair.seen(pair.mma_free), tile)
+    means = {name: total / counted for name, total in pair.sums.items()}
     means["phase 2B"] = pair.phase_2b
     return means | {"tile": (pair.warp - begun) / counted}
