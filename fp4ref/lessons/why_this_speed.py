@@ -28,8 +28,6 @@ _FILL = {
     "epi wait": WHITE,
     "ml wait": WHITE,
 }
-_SHORT = {"TMA0 wait": "load", "epi wait": "epilogue", "ml wait": "MMAs"}
-"""What is waited for."""
 _LEFT, _ROW = 110, 40
 
 
@@ -114,7 +112,8 @@ def tiles_picture(*switches: str, first: int = 11, count: int = 3) -> Page:
         x, width = _LEFT + (span.start - start) * scale, (span.end - span.start) * scale
         drawn.append(box(x, rows[span.who], width, _ROW, _FILL[span.what]))
         if width > 44:
-            word = _SHORT.get(span.what, f"{span.what} {span.tile}")
+            worked = not span.what.endswith("wait")
+            word = f"{span.what}, tile {span.tile}" if worked else "waits"
             drawn.append(text(x + width / 2, rows[span.who] + 25, word, size=11))
     legend = "blue K-loop, green epilogue, sand: waits for a load, white: for the other"
     drawn.append(text(_LEFT, 24, f"{end - start:,.0f} clocks; {legend}", anchor="start",
