@@ -106,7 +106,7 @@ def walk_command(
     example: Example = None,
     tiles: Tiles = None,
     sms: Sms = 2,
-    schedule: Schedule = str(DEFAULT_SCHEDULE),
+    schedule: Schedule = DEFAULT_SCHEDULE,
     backend: Backend = "auto",
     no_kernel: NoKernel = False,
     trace: TraceFile = Path("walk"),

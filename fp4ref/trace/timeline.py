@@ -120,12 +120,25 @@ def _shares(
     )
 
 
+def length(trace: Trace) -> float:
+    """Return where the axis of a trace ends: in clocks, or without times in steps."""
+    if all(event.end is not None for event in trace):
+        return max((event.end or 0.0 for event in trace), default=0.0)
+    return float(len(trace))
+
+
+def extent(trace: Trace, event: Event) -> tuple[float, float]:
+    """Return where an event lies on the axis; what is in flight from its issue on."""
+    if event.end is not None:
+        return span(trace, event)
+    return event.issued if event.issued >= 0 else event.step, event.step + 1
+
+
 def rows(trace: Trace) -> list[int]:
     """Return the row of each event in its band, by step; 0 for what is at once.
 
     The lane of a unit has three bands: MMAs, commits, and all else. Bars in one row of
-    a band never meet: from `Event.issued` to `Event.step`, or where a trace has times
-    from `Event.start` to `Event.end`.
+    a band never meet: each lies where `extent` says.
     """
     found = [0] * len(trace)
     bands: dict[tuple[int, str, str], list[Event]] = {}
@@ -135,20 +148,12 @@ def rows(trace: Trace) -> list[int]:
             bands.setdefault((event.sm, event.agent, name), []).append(event)
     for events in bands.values():
         free: list[float] = []  # for each row from when it is free
-        for event in sorted(events, key=_bar):
-            begin, end = _bar(event)
+        for begin, end, step in sorted((*extent(trace, e), e.step) for e in events):
             rows_free = (i for i, since in enumerate(free) if since <= begin)
             row = next(rows_free, len(free))
             free[row:] = [end, *free[row + 1 :]]
-            found[event.step] = row
+            found[step] = row
     return found
-
-
-def _bar(event: Event) -> tuple[float, float]:
-    """Where the bar of a piece of work begins and ends, in clocks or steps."""
-    if event.start is not None and event.end is not None:
-        return event.start, event.end
-    return event.issued, event.step + 1
 
 
 def in_flight(trace: Trace, sm: int, chosen: Callable[[Event], bool]) -> dict[int, int]:

@@ -26,7 +26,7 @@ from fp4ref.errors import InputError
 from fp4ref.evidence.statement import line
 from fp4ref.frames import FRAMES
 from fp4ref.trace import Event, Range, RecordedPlan, Trace
-from fp4ref.trace.timeline import overlap, rows
+from fp4ref.trace.timeline import overlap, rows, shares
 from fp4ref.viz.milestones import milestones
 from fp4ref.viz.sentences import sentences
 
@@ -40,6 +40,19 @@ SMALL_NBYTES = 16
 """Barriers, answers and pointers: kept for every tile."""
 
 Header = dict[str, Any]
+
+
+def shares_in_words(trace: Trace) -> dict[str, str] | None:
+    """Return the mean shares of the steady states as percentages, of a timed trace."""
+    if not trace.events or any(event.end is None for event in trace):
+        return None
+    found = shares(trace)
+    names = ("both", "loads", "mmas", "neither")
+    return {
+        name: f"{sum(getattr(each, name) for each in found) / len(found):.0%}"
+        for name in names
+        if found
+    } or None
 
 
 class Table:
@@ -126,6 +139,7 @@ def trace_packet(
             if id in FRAMES
         },
         "overlap": overlap(trace),
+        "shares": shares_in_words(trace),
         "milestones": milestones(trace),
         "kept": writer.kept(),
     }

@@ -12,7 +12,16 @@ from rich.table import Table
 from rich.text import Text
 
 from fp4ref.trace import Event, RecordedPlan, Trace
-from fp4ref.trace.timeline import COMMIT, is_load, is_mma, overlap, rows
+from fp4ref.trace.timeline import (
+    COMMIT,
+    extent,
+    is_load,
+    is_mma,
+    length,
+    overlap,
+    rows,
+    shares,
+)
 
 ROLES = {
     "MMA": "MMA",
@@ -71,9 +80,11 @@ class Row:
             return f"{len(self.events)} landed"
         return f"{len(self.events)} event" + "s" * (len(self.events) != 1)
 
-    def begin(self, event: Event) -> int:
-        """First step of an event."""
-        return event.issued if self.in_flight else event.step
+    def extent(self, trace: Trace, event: Event) -> tuple[float, float]:
+        """Where an event lies on the axis; of a wait only its end is drawn."""
+        begin, end = extent(trace, event)
+        waited = not self.in_flight and event.issued >= 0
+        return (end - 1 if waited else begin, end)
 
 
 def rows_of(trace: Trace, sm: int) -> Iterator[Row]:
@@ -116,7 +127,7 @@ def timeline(trace: Trace, width: int, *, drawn: bool = False) -> RenderableType
     for sm in shown_sms(trace):
         table.add_row(Text(f"SM {sm}", style="bold"))
         for row in rows_of(trace, sm):
-            marks = " " * columns if drawn else _marks(row, len(trace), columns)
+            marks = " " * columns if drawn else _marks(trace, row, columns)
             table.add_row(row.name, Text(marks), row.count)
     return Group(Text(_legend(trace, drawn), style="dim"), table)
 
@@ -131,18 +142,41 @@ def _legend(trace: Trace, drawn: bool) -> str:
         else "Warps: events; units: work in flight. Each row from idle (blank) to its "
         "own busiest (#); ___ is a commit in flight."
     )
+    if all(event.end is not None for event in trace):
+        return (
+            f"{length(trace):,.0f} clocks of the timing model from left to right"
+            f"{part}. {how} {overlap_words(trace)}."
+        )
     return (
         f"{steps} events from left to right{part}. {how} Loads and MMAs of one SM "
         f"overlap at {overlap(trace):,} of {steps} steps."
     )
 
 
-def _marks(row: Row, length: int, columns: int) -> str:
+def overlap_words(trace: Trace) -> str:
+    """Say how much of the steady state has loads and MMAs in flight, of a timed trace.
+
+    The mean of the SMs that multiply; an SM is steady from its first MMA to its last.
+    """
+    found = shares(trace)
+    both, loads, mmas = (
+        sum(getattr(each, name) for each in found) / max(1, len(found))
+        for name in ("both", "loads", "mmas")
+    )
+    return (
+        f"Between an SM's first MMA and its last, both loads and MMAs are in flight "
+        f"{both:.0%} of the time, loads alone {loads:.0%}, MMAs alone {mmas:.0%}"
+    )
+
+
+def _marks(trace: Trace, row: Row, columns: int) -> str:
     """One mark for each part of the run."""
-    bins = [0] * columns
+    bins, scale = [0] * columns, columns / length(trace)
     for event in row.events:
-        for step in range(row.begin(event), event.step + 1):
-            bins[step * columns // length] += 1
+        begin, end = row.extent(trace, event)
+        last = min(columns - 1, int((end - 1e-9) * scale))
+        for part in range(min(last, int(begin * scale)), last + 1):
+            bins[part] += 1
     levels = LINE if row.events[0].operation == COMMIT else LEVELS
     most = max(bins)
     return "".join(levels[-(-n * (len(levels) - 1) // most)] for n in bins)
@@ -156,18 +190,21 @@ def draw(svg: str, trace: Trace, width: int) -> str:
     found = re.findall(r'x="0" y="([\d.]+)"[^>]*>(SM&#160;\d+)[&<]', svg)
     line_at = {html.unescape(text)[3:]: float(y) for y, text in found}
     stack, bars = rows(trace), []
-    scale = columns_of(width) * LETTER / len(trace)
+    scale = columns_of(width) * LETTER / length(trace)
     for sm in shown_sms(trace):
         for i, row in enumerate(rows_of(trace, sm), 1):
             top = line_at[str(sm)] + LINE_HEIGHT * i - BAND + 3
-            bars.append(_bars(f"SM {sm} {row.name}", row, stack, top, scale))
+            name = f"SM {sm} {row.name}"
+            bars.append(_bars(name, trace, row, stack, top, scale))
     start = re.search(r'<g class="terminal-\d+-matrix">', svg)
     assert start is not None
     return svg[: start.end()] + "\n" + "\n".join(bars) + svg[start.end() :]
 
 
-def _bars(name: str, row: Row, stack: list[int], top: float, scale: float) -> str:
-    """Draw the bars of one row; `scale` is pixels for a step."""
+def _bars(
+    name: str, trace: Trace, row: Row, stack: list[int], top: float, scale: float
+) -> str:
+    """Draw the bars of one row; `scale` is pixels for a step or a clock."""
     if not row.in_flight:
         pitch, height = 0.0, WARP_HEIGHT
     else:
@@ -176,11 +213,12 @@ def _bars(name: str, row: Row, stack: list[int], top: float, scale: float) -> st
         height = COMMIT_HEIGHT if commits else pitch - min(0.5, pitch / 5)
     bars, end = [], 0.0
     for event in row.events:
-        x = NAME_COLUMNS * LETTER + row.begin(event) * scale
+        begin, finish = row.extent(trace, event)
+        x = NAME_COLUMNS * LETTER + begin * scale
         if not row.in_flight and x < end:
             continue  # a warp's events are closer than pixels
         least = 0.0 if row.in_flight else 1.0
-        end = x + max(least, (event.step + 1 - row.begin(event)) * scale)
+        end = x + max(least, (finish - begin) * scale)
         y = top + stack[event.step] * pitch + (BAND - WARP_HEIGHT) / 2 * (not pitch)
         numbers = {"x": x, "y": y, "width": end - x, "height": height}
         sizes = (f'{name}="{round(n, 2):g}"' for name, n in numbers.items())

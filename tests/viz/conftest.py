@@ -34,8 +34,8 @@ def wide() -> fp4ref.Run:
 
 @pytest.fixture(scope="session")
 def walk_runs() -> tuple[fp4ref.Run, fp4ref.Run]:
-    """The default walk on the emulator and as compiled PTX."""
-    _, run, kernel = walk(load_problem())
+    """The default problem on the emulator and as compiled PTX, along steps."""
+    _, run, kernel = walk(load_problem(), schedule=0)
     assert kernel is not None
     return run, kernel
 

@@ -178,7 +178,7 @@ def timed() -> fp4ref.Run:
 def test_a_trace_with_times_is_drawn_along_clocks(
     timed: fp4ref.Run, open_players: Any
 ) -> None:
-    """Each MMA is as wide as the model says it takes, where the model says it is."""
+    """Each MMA is where the model has it in flight, from its issue to its landing."""
     assert timed.trace is not None
     landed = [
         e for e in timed.trace.select(operation="tcgen05.mma") if e.kind == "land"
@@ -195,13 +195,13 @@ def test_a_trace_with_times_is_drawn_along_clocks(
     }
     assert set(drawn) == {event.step for event in landed}
     first, last = landed[0], landed[-1]
-    scale = (drawn[last.step]["x"] - drawn[first.step]["x"]) / (
-        last.start - first.start
-    )
+    begins = {e.step: timed.trace.events[e.issued].end for e in landed}
+    moved = drawn[last.step]["x"] - drawn[first.step]["x"]
+    scale = moved / (begins[last.step] - begins[first.step])
     lane = page.locator(".fp4ref-picture rect.f-lane").first.get_attribute("width")
     assert scale * length == pytest.approx(float(lane), rel=0.01)
     for event in landed:
-        wanted = max(2, (event.end - event.start) * scale)
+        wanted = max(2, (event.end - begins[event.step]) * scale)
         assert drawn[event.step]["width"] == pytest.approx(wanted, abs=0.1)
 
 

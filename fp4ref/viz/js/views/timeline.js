@@ -13,7 +13,7 @@ const BANDS = ["mma", "other", "commit"]; // of a lane, from the top
 function axisOf(m) {
   const { start, end, issued } = m.columns;
   m.axis ??= end
-    ? { timed: true, from: (i) => start[i], to: (i) => end[i], at: (i) => end[i], length: Math.max(...end), spans: [500, 2000, 8000], chosen: 2000 }
+    ? { timed: true, from: (i) => (issued[i] >= 0 && m.columns.kind[i] === 2 ? end[issued[i]] : start[i]), work: (i) => start[i], to: (i) => end[i], at: (i) => end[i], length: Math.max(...end), spans: [500, 2000, 8000], chosen: 2000 }
     : { timed: false, from: (i) => (issued[i] >= 0 ? issued[i] : i), to: (i) => i + 1, at: (i) => i + 0.5, length: m.length, spans: [60, 120, 400], chosen: 120 };
   return m.axis;
 }
@@ -62,6 +62,7 @@ const timelineView = {
   overlap({ m, T }) {
     if (!m.tables.operation.includes("tcgen05.mma")) return "";
     const number = (n) => n.toLocaleString("en"), schedule = m.header.meta.schedule;
+    if (m.header.shares) return T("timeline.shares", m.header.shares);
     const words = T("timeline.overlap", { n: number(m.header.overlap), of: number(m.length) });
     return schedule ? `${T("timeline.schedule", { schedule })}: ${words}` : words;
   },
@@ -137,7 +138,10 @@ const timelineView = {
       const more = { "data-step": i, "data-tip": `${i}: ${m.event(i).words}`, opacity: e.kind === 1 ? 0.55 : 1 };
       const left = x(tick ? Math.max(from, begin - (begin % bin)) : begin);
       const down = y + (band.plain ? 2 : band.top + m.columns.row[i] * band.pitch);
-      layers[name in layers ? name : "other"] += band.plain ? box(id, name, left, down, length, band.high, more) : rect(left, down, length, band.high, `bar c-${name}`, more);
+      layers[name in layers ? name : "other"] += band.plain ? box(id, name, left, down, length, band.high, more) : rect(left, down, length, band.high, `bar c-${name}`, { ...more, opacity: axis.timed && name !== "commit" ? 0.45 : more.opacity });
+      // In flight from its issue; its unit is at work on it from here on.
+      if (axis.timed && !band.plain && name !== "commit" && axis.work(i) < to)
+        layers[name in layers ? name : "other"] += rect(x(Math.max(from, axis.work(i))), down, Math.max(1, (end - Math.max(from, axis.work(i))) * wide), band.high, `c-${name}`, { style: "pointer-events:none" });
     }
     return layers.commit + layers.other + layers.mma;
   },
