@@ -243,7 +243,9 @@ def functions_of_fp4ref() -> Iterator[Public]:
             **dict.fromkeys(("cta_group", "cluster_m", "cluster_n"), "whole"),
             **dict.fromkeys(("k_group", "raster_swizzle", "splits"), "whole"),
             **dict.fromkeys(("norm_constant", "beta"), "number"),
-            **dict.fromkeys(("operand_format", "b_format", "loader"), "choice"),
+            **dict.fromkeys(
+                ("operand_format", "b_format", "loader", "mma_loop"), "choice"
+            ),
             **dict.fromkeys(("store", "element_wise", "tmem_load"), "choice"),
             **{"swap_ab": "flag", "fusion": "config"},
             **dict.fromkeys(("reuse_smem_c", "delay_tma_store"), "flag"),

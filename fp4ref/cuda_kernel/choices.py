@@ -130,7 +130,8 @@ def _camel(name: str) -> str:
 
 def _roles_header(p: Plan) -> Iterator[str]:
     yield from _head(roles_module)
-    bodies = [(each.role.name, body(each)) for each in p.warps]
+    loop = p.config.mainloop.mma_loop
+    bodies = [(each.role.name, body(each, loop)) for each in p.warps]
     files = {_include(role) for _, role in bodies}
     yield from (f'#include "{file}"' for file in sorted(files))
     yield ""

@@ -89,6 +89,9 @@ class Mainloop:
     loader
         What copies A and B: ``"tma"``, or ``"cp_async"``, which takes operands whose
         rows TMA cannot address. A launch with such operands chooses it by itself.
+    mma_loop
+        How the MMA warp goes round its ring: ``"rolled"``, or ``"unrolled"``, which has
+        two rounds written out and issues 33 instructions for a k-tile instead of 59.
     """
 
     stages: int | None = None
@@ -96,6 +99,7 @@ class Mainloop:
     scale_buffers: int = 2
     k_group: int = 1
     loader: Literal["tma", "cp_async"] = "tma"
+    mma_loop: Literal["rolled", "unrolled"] = "rolled"
 
 
 @dataclass(frozen=True)

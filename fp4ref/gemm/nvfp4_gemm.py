@@ -23,4 +23,6 @@ def nvfp4_gemm(cta: Cta, plan: Plan, params: GemmParams) -> Sequence[Role]:
     def start(role: RoleBody) -> Role:
         return lambda warp: role(warp, storage, chosen)
 
-    return [start(body(each)) for each in plan.warps for _ in range(each.count)]
+    loop = plan.config.mainloop.mma_loop
+    bodies = [body(each, loop) for each in plan.warps for _ in range(each.count)]
+    return [start(role) for role in bodies]

@@ -199,6 +199,10 @@ class _Side:
                 self.warp, self._barrier(), self.state.phase, self._semantics
             )
 
+    def forget(self) -> None:
+        """Let the next entry ask again, whatever a peek has answered."""
+        self._token = False
+
     def _enter(self) -> Generator[Blocked, None, Stage]:
         if self._open:
             raise PipelineMisuse(

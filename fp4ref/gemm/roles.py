@@ -13,19 +13,29 @@ from fp4ref.gemm.plan.warps import RoleWarps, WarpRole
 from fp4ref.gemm.producer_warp import producer_warp
 from fp4ref.gemm.scheduler_warp import scheduler_warp
 from fp4ref.gemm.shared_storage import SharedStorage
+from fp4ref.gemm.unrolled_mma_warp import unrolled_mma_warp
 from fp4ref.hardware.sm import Body, Warp
 
 RoleBody = Callable[[Warp, SharedStorage, Parts], Body]
 
 ROLES: dict[WarpRole, RoleBody] = {
-    WarpRole.MMA: mma_warp,
     WarpRole.SCHEDULER: scheduler_warp,
     WarpRole.MAINLOOP_LOAD: producer_warp,
     WarpRole.EPILOGUE_LOAD: epilogue_load_warp,
     WarpRole.EPILOGUE: epilogue_warp,
 }
+"""All roles but the MMA warp."""
 
 
-def body(warps: RoleWarps) -> RoleBody:
+MMA_WARPS: dict[str, RoleBody] = {
+    "rolled": mma_warp,
+    "unrolled": unrolled_mma_warp,
+}
+"""The MMA warp, by how it goes round its ring."""
+
+
+def body(warps: RoleWarps, mma_loop: str) -> RoleBody:
     """Return what the warps of a role run; one without work only meets the others."""
-    return ROLES[warps.role] if warps.works else idle_warp
+    if not warps.works:
+        return idle_warp
+    return MMA_WARPS[mma_loop] if warps.role is WarpRole.MMA else ROLES[warps.role]

@@ -168,6 +168,7 @@ def test_each_file_is_in_the_kernel() -> None:
         GemmConfig.nvfp4(store="transposed", element_wise="smem", bias=True),
         GemmConfig.nvfp4(tmem_load="16x256b", d_format="bf16"),
         GemmConfig.nvfp4(loader="cp_async"),
+        GemmConfig.nvfp4(mma_loop="unrolled"),
         GemmConfig(epilogue=build(acc | aux("y"), d=None)),
         *(case.config() for case in TREES),
     ]

@@ -191,7 +191,8 @@ def test_a_role_reads_no_configuration_and_makes_no_choice(name: str) -> None:
 
 
 def test_every_role_is_looked_at() -> None:
-    of_one = {each.__module__.rpartition(".")[2] for each in roles.ROLES.values()}
+    bodies = [*roles.ROLES.values(), *roles.MMA_WARPS.values()]
+    of_one = {each.__module__.rpartition(".")[2] for each in bodies}
     assert of_one | OF_ALL_ROLES | {"idle_warp"} == set(ROLES)
 
 

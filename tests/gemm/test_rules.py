@@ -118,6 +118,7 @@ VALUES: dict[str, tuple[Any, ...]] = {
     "splits": (1, 2, 0, 70_000),
     "swap_ab": (False, True, 1),
     "loader": ("tma", "cp_async", "other"),
+    "mma_loop": ("rolled", "unrolled", "other"),
     "store": ("plain", "transposed", "other"),
     "element_wise": ("registers", "smem", "other"),
     "tmem_load": ("32x32b", "16x256b", "16x64b"),

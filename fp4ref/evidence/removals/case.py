@@ -92,6 +92,7 @@ _MIXED = GemmConfig.nvfp4(d_format="bf16", **_REUSE, **_FEW_STAGES)
 _DELAYED = GemmConfig.nvfp4(
     c_stages=3, d_stages=2, delay_tma_store=True, **_REUSE, **_FEW_STAGES
 )
+_UNROLLED = GemmConfig.nvfp4(mma_loop="unrolled", stages=2)
 _LATE = GemmConfig.nvfp4(delay_tma_store=True, **_FEW_STAGES)
 CASES: Mapping[str, Case] = MappingProxyType(
     {
@@ -107,6 +108,7 @@ CASES: Mapping[str, Case] = MappingProxyType(
             Case("D in C's stages", _MIXED, (384, 64, 512)),
             Case("D in C's stages, delayed", _DELAYED, (384, 64, 512)),
             Case("delayed", _LATE, (256, 64, 256)),
+            Case("unrolled", _UNROLLED, (384, 64, 1792)),
             Case("cp.async", _COPIES, (256, 64, 784)),
             Case("cp.async, one k-tile", _COPIES, (128, 64, 80)),
         )
