@@ -36,8 +36,8 @@ from fp4ref.walk.outcome import WalkReport
 F32 = NDArray[np.float32]
 DEFAULT_SCHEDULE = "timed"
 """Of a walk and of every picture of one: work lands when the timing model says, so
-loads, MMAs and SMs overlap. Under ``"eager"``, the default of `fp4ref.run`, nothing ever does.
-"""
+loads, MMAs and SMs overlap. Under ``"eager"``, the default of `fp4ref.run`, nothing
+ever does."""
 TINY = float(np.finfo(np.float32).tiny)
 LARGEST = float(np.finfo(np.float32).max)
 
