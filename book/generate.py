@@ -25,6 +25,7 @@ import fault_page  # noqa: E402
 import formats  # noqa: E402
 import frame_page  # noqa: E402
 import glossary  # noqa: E402
+import hero  # noqa: E402
 import k_groups  # noqa: E402
 import lab_page  # noqa: E402
 import lab_records_page  # noqa: E402
@@ -50,6 +51,7 @@ def files() -> dict[str, str]:
     """Text of every generated file by its path from ``book/``."""
     return {
         "_generated/road.md": notebook_pages.road(),
+        "_generated/hero.md": hero.page(),
         "_generated/evidence.md": tables.evidence(),
         "_generated/folders.md": tables.folders(),
         "_generated/fidelity.md": tables.fidelity(),

@@ -40,6 +40,7 @@ VIEWS = (
     "cluster",
     "sides",
 )
+PACES = ("events", "milestones", "warp", "barrier")
 NEED_A_PLAN = ("stages", "smem", "scales", "tiles")
 PREVIEW = 32
 """Bytes of a hardware event that the side by side view shows."""
@@ -55,6 +56,7 @@ def play(
     sms: Iterable[int] = (0,),
     tiles: int = 2,
     title: str = "",
+    pace: str = "events",
 ) -> Player:
     """Return the player of a run.
 
@@ -76,6 +78,9 @@ def play(
         SMs whose memory is kept.
     tiles
         Tiles of each of these SMs whose bytes are kept.
+    pace
+        What playing visits at first: ``"events"``, ``"milestones"``, ``"warp"`` or
+        ``"barrier"``.
 
     Raises
     ------
@@ -97,6 +102,7 @@ def play(
     planned = "plan" in trace.meta
     view, chosen = _choose_views(available(header), view, views, planned)
     header["title"] = str(title)
+    header["pace"] = require_choice(pace, "pace", PACES)
     return Player(
         header,
         payload,

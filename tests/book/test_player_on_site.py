@@ -50,7 +50,7 @@ def test_a_link_opens_a_view_at_a_step(chromium: Any, site: Path) -> None:
 
 
 def test_the_default_walk_is_one_click_away(chromium: Any, site: Path) -> None:
-    """All its events, and the bytes of two tiles, in less than 3 MB."""
+    """All its events and all its bytes, in less than 3 MB."""
     assert (site / "walk.html").stat().st_size < 3_000_000
     with local_page(chromium) as page:
         page.goto((site / "index.html").as_uri())
@@ -62,10 +62,28 @@ def test_the_default_walk_is_one_click_away(chromium: Any, site: Path) -> None:
         wrong, computed, events = page.evaluate(
             f"[{machine}.wrong.length, {machine}.results.size, {machine}.length]"
         )
-        assert (wrong, computed) == (0, 2 * 24)
+        assert (wrong, computed) == (0, 6 * 24)
         assert events > 3000
         page.get_by_role("link", name="Back to the book").click()
         assert page.url.endswith("index.html")
+
+
+def test_the_home_page_moves_within_one_click(chromium: Any, site: Path) -> None:
+    """From the click to the first MMA in flight, and nothing comes from elsewhere."""
+    assert (site / "index.html").stat().st_size < 1_500_000
+    with local_page(chromium) as page:
+        asked: list[str] = []
+        page.on("request", lambda request: asked.append(request.url))
+        page.goto((site / "index.html").as_uri())
+        player = page.locator(".fp4ref-player").first
+        player.locator(".fp4ref-picture svg").wait_for()
+        at = player.get_attribute("data-step")
+        page.get_by_role("button", name="Play the kernel").click()
+        player.locator(".fp4ref-says", has_text="starts MMA 1 of").wait_for()
+        assert player.get_attribute("data-step") != at
+        assert all(url.startswith(("file:", "data:")) for url in asked)
+        page.get_by_role("link", name="Start with notebook 00").click()
+        assert page.url.endswith("00_start_here.html")
 
 
 def test_the_microscope_is_one_click_away(chromium: Any, site: Path) -> None:

@@ -22,14 +22,14 @@ const buttonHtml = (T, [act, sign, key]) => `<button type="button" data-act="${a
 const selectHtml = (act, label, options, chosen) => `<label>${esc(label)} <select data-act="${act}">${options.map(([v, l]) => `<option value="${esc(v)}"${v === chosen ? " selected" : ""}>${esc(l)}</option>`).join("")}</select></label>`;
 
 function toolbarHtml(player) {
-  const { T, last } = player, speeds = Object.keys(SPEEDS).map((s) => [s, T(`speed.${s}`)]), paces = PACES.map((p) => [p, T(`pace.${p}`)]);
+  const { T, last, header } = player, speeds = Object.keys(SPEEDS).map((s) => [s, T(`speed.${s}`)]), paces = PACES.map((p) => [p, T(`pace.${p}`)]);
   return `<div class="fp4ref-bar" role="toolbar" aria-label="${esc(T("toolbar"))}">
       ${[["rewind", "|◀"], ["back", "◀"], ["play", "▶"], ["forward", "▶|"], ["before", "◀◆", "["], ["after", "◆▶", "]"]].map((b) => buttonHtml(T, b)).join("")}
       <div class="fp4ref-slide"><input type="range" min="0" max="${last}" aria-label="${esc(T("bar.slider"))}"><div class="fp4ref-strip"></div></div>
       <output class="fp4ref-step"></output>
       <label title="${esc(T("bar.follow.why"))}"><input type="checkbox" data-act="follow" checked> ${esc(T("bar.follow"))}</label>
       <details class="fp4ref-pace"><summary>${esc(T("bar.more"))}</summary><div>${selectHtml("speed", T("bar.speed"), speeds, "normal")}
-      ${selectHtml("pace", T("bar.pace"), paces, "events")}
+      ${selectHtml("pace", T("bar.pace"), paces, header.pace ?? "events")}
       ${selectHtml("stop", T("bar.stop"), stopOptions(player), "")} ${buttonHtml(T, ["run", esc(T("bar.run"))])}</div></details>
     </div><div class="fp4ref-event"></div>`;
 }
