@@ -85,6 +85,7 @@ def files() -> dict[str, str]:
         "_generated/removals.md": removals.page(),
         "_generated/lab_bounds.md": lab_page.bounds(),
         "_generated/lab_banks.md": lab_page.banks(),
+        "_generated/lab_clock.md": lab_page.clock(),
         "_generated/lab_compiled.md": lab_page.compiled(),
         "_generated/lab_figures.md": lab_page.figures(),
         f"_generated/{lab_page.FILE}": lab_page.picture(),

@@ -87,6 +87,14 @@ def bounds() -> str:
     return "\n".join(line for name in names for line in written(found[name]))
 
 
+def clock() -> str:
+    """The tables of the machine's clock."""
+    found = _tables()
+    names = "sizes", "shares", "stalls", "path", "machines"
+    tables = (found["clock"], *(found[f"clock_{name}"] for name in names))
+    return "\n".join(line for table in tables for line in written(table))
+
+
 def compiled() -> str:
     """The tables of what was compiled; the loop itself is for `fp4ref lab`."""
     found = _tables()

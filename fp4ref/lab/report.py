@@ -14,6 +14,7 @@ from fp4ref.lab.bounds import (
     issue_interval,
     published_intervals,
 )
+from fp4ref.lab.clock_tables import clock_tables
 from fp4ref.lab.compiled import compiled_tables
 from fp4ref.lab.experiments import experiment_tables
 from fp4ref.lab.request import Request
@@ -51,6 +52,7 @@ def tables(request: Request) -> tuple[Table, ...]:
         ),
         _fits(),
         *compiled_tables(),
+        *clock_tables(request.parameters),
         *experiment_tables(request.parameters),
     ]
     if request.patterns:

@@ -14,12 +14,12 @@ How to use it::
     slow = Durations.of(corner=Corner.SLOW)      # or .of().changed(mbarrier_wake=54)
     fp4ref.run(a, b, schedule=slow)              # or Machine(sms, Timed(slow))
 
-`event.start` and `event.end` of a landing are when its unit worked on it; it is in
-flight from the end of its issue, ``trace.events[event.issued].end``. Of a wait they are
-when it began and when the warp went on. ``trace.meta["timing"]`` has the numbers with
-which the trace was made; `Durations.from_dict` reads them. Times are no multiple of
-anything, and events are in the order of time but for the operations that a warp does
-between two waits.
+`event.start` and `event.end` of a landing are when all that it takes had begun on it,
+and when it landed; it is in flight from the end of its issue,
+``trace.events[event.issued].end``. Of a wait they are when it began and when the warp
+went on. ``trace.meta["timing"]`` has the numbers with which the trace was made;
+`Durations.from_dict` reads them. Times are no multiple of anything, and events are in
+the order of time but for the operations that a warp does between two waits.
 
 None of it was measured by this project, and a row of the parameters whose source begins
 with "not published" is an assumption.

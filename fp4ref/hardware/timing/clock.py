@@ -83,7 +83,7 @@ class Timed:
                 heappop(self._served)
             lands = self._served[0][0] if self._served else inf
             if self._coming and self._coming[0][0] <= min(wake, lands):
-                self._serve(heappop(self._coming)[2])
+                self.serve(heappop(self._coming)[2])
             elif lands <= wake and lands < inf:
                 found: OpT = heappop(self._served)[2]
                 return found
@@ -174,7 +174,7 @@ class Timed:
         self._coming = [each for each in self._coming if each[2] is not op]
         self._coming.sort(key=lambda each: each[:2])
         if op.number < 0:
-            self._serve(op)
+            self.serve(op)
         if self._acting is not None:
             self._acting.time = max(self._acting.time, op.lands)
 
@@ -188,7 +188,7 @@ class Timed:
             self._last_landing[op.ctaid] = max(ends, op.lands)
         return before
 
-    def _serve(self, op: Any) -> None:
+    def serve(self, op: Any) -> None:
         """Say when an operation starts and when it lands."""
         op.number = len(self._landed_at)
         where = op.sm, op.reads, op.writes
@@ -200,13 +200,12 @@ class Timed:
         for before in op.after:
             if waits_for(op.operation, before.operation):
                 start = max(start, before.lands)
-        for server, _ in takes:
-            start = max(start, self._free.get(server, 0.0))
+        op.starts = done = start
         for server, held in takes:
-            self._free[server] = start + held
-        longest = max((held for _, held in takes), default=0.0)
-        lands = max(start + longest + latency, after)
-        op.starts = start
+            begins = max(start, self._free.get(server, 0.0))
+            self._free[server] = begins + held
+            op.starts, done = max(op.starts, begins), max(done, begins + held)
+        lands = max(done + latency, after)
         op.lands = max([lands, *(before.lands for before in op.after)])
         self._landed_at.append(op.lands)
         heappush(self._served, (op.lands, op.number, op))

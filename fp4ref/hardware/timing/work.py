@@ -1,11 +1,12 @@
 """work: what an operation occupies and for how long. The only rules of the clock.
 
 A warp's own operation takes some clocks of its warp (`cost`). Asynchronous work
-(`work_of`) is served in the order in which it comes: it starts when it was issued and
-every server that it takes is free, holds each of them for a time of its own, and lands
-a latency after the longest of these. The tensor pipe and the port by which it reads
-shared memory are two servers of one SM, so that MMAs follow each other every
-``max(columns / 2, operand bytes / 128)`` clocks; a pair takes both SMs'.
+(`work_of`) is served in the order in which it comes. Each server that it takes begins
+on it when it was issued and all that came before has left that server, and has it for
+a time of its own; the work lands a latency after the last of them is done. The tensor
+pipe and the port by which it reads shared memory are two servers of one SM, so that
+MMAs follow each other every ``max(columns / 2, operand bytes / 128)`` clocks; a pair
+takes both SMs'.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ class Work(NamedTuple):
     takes
         Servers, each with the clocks for which it is held.
     latency
-        Clocks beyond the longest of these.
+        Clocks beyond the last of these.
     cold_takes, cold_latency
         The same of bytes that no load has brought into L2, if it is a load.
     """

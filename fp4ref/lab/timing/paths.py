@@ -110,40 +110,45 @@ def critical_path(replay: Replay) -> list[Link]:
     """Return the chain of events that ends last, first one first."""
     step = max(replay.ends, key=lambda each: (replay.ends[each], each))
     links: list[Link] = []
-    at_start = False
+    here, server = replay.ends[step], ""
     while step >= 0:
-        here = replay.starts[step] if at_start else replay.ends[step]
-        before, what, earlier, start = _before(replay, step, at_start)
-        begins = 0.0 if before < 0 else float(earlier)
-        links.append(Link(step, begins, float(here) - begins, what))
-        step, at_start = before, start
+        before, what, earlier, through = _before(replay, step, server)
+        links.append(Link(step, float(earlier), float(here - earlier), what))
+        step, here, server = before, earlier, through
     return [link for link in links[::-1] if link.clocks > _CLOSE]
 
 
-def _before(replay: Replay, step: int, at_start: bool) -> tuple[int, str, Any, bool]:
-    """Return what decides a time: step, in which way, its time, whether its start."""
-    node = replay.graph.nodes[step]
-    ends = replay.ends
-    if node.event.kind == "land" and not at_start:
+def _before(replay: Replay, step: int, server: str) -> tuple[int, str, Any, str]:
+    """Return what decides a time: step, in which way, its time, and the server.
+
+    Parameters
+    ----------
+    server
+        The time is when it begins on the step's work; '' is the end of the step.
+    """
+    node, ends = replay.graph.nodes[step], replay.ends
+    if node.event.kind != "land":
+        last = _latest(replay, node.waits)
+        if last is not None and replay.released(last) > replay.starts[step] + _CLOSE:
+            return last.step, "wait", ends[last.step], ""
+        prior = max(node.prior, key=ends.__getitem__, default=-1)
+        return prior, "warp", ends.get(prior, 0.0), ""
+    if not server:
         for each in node.before:
             if ends[each] >= ends[step] - _CLOSE:
-                return each, "order", ends[each], False
-        return step, "unit", replay.starts[step], True
-    if node.event.kind == "land":
-        start = replay.starts[step]
-        for server, holder in replay.queue[step]:
-            free = replay.starts[holder] + replay.held[holder, server]
-            if free >= start - _CLOSE and free > ends[node.event.issued] + _CLOSE:
-                return holder, "queue", replay.starts[holder], True
-        last = _latest(replay, node.waits)
-        if last is not None and replay.released(last) >= start - _CLOSE:
-            return last.step, "wait", ends[last.step], False
-        return node.event.issued, "warp", ends[node.event.issued], False
+                return each, "order", ends[each], ""
+        servers = replay.servers[step]
+        if servers:
+            server = max(servers, key=lambda each: replay.served[step, each][1])
+            return step, "unit", replay.served[step, server][0], server
+    elif replay.served[step, server][0] > replay.eligible[step] + _CLOSE:
+        holder = replay.behind[step, server]
+        return holder, "queue", replay.served[holder, server][0], server
     last = _latest(replay, node.waits)
-    prior = max(node.prior, key=ends.__getitem__, default=-1)
-    if last is not None and replay.released(last) > replay.starts[step] + _CLOSE:
-        return last.step, "wait", ends[last.step], False
-    return prior, "warp", ends.get(prior, 0.0), False
+    issued = ends[node.event.issued]
+    if last is not None and replay.released(last) > issued + _CLOSE:
+        return last.step, "wait", ends[last.step], ""
+    return node.event.issued, "warp", issued, ""
 
 
 def _latest(replay: Replay, releases: Iterable[Release]) -> Release | None:

@@ -28,11 +28,10 @@ class Replay:
     ----------
     starts, ends
         By step, of all but notes. Of a wait the start is where it began.
-    queue
-        By step of work: the servers that it takes, each with the step of the work that
-        had it before.
-    held
-        By step and server: for how long.
+    eligible, servers
+        By step of work: from when on it could be served, and what it takes.
+    behind, served
+        By step and server: the work that had it before, and from when until when.
     """
 
     def __init__(self, graph: Graph, durations: Durations | None = None) -> None:
@@ -43,8 +42,10 @@ class Replay:
         self.starts: dict[int, Any] = {}
         self.ends: dict[int, Any] = {}
         self._free: dict[str, tuple[Any, int]] = {}
-        self.queue: dict[int, list[tuple[str, int]]] = {}
-        self.held: dict[tuple[int, str], Any] = {}
+        self.eligible: dict[int, Any] = {}
+        self.servers: dict[int, list[str]] = {}
+        self.behind: dict[tuple[int, str], int] = {}
+        self.served: dict[tuple[int, str], tuple[Any, Any]] = {}
         self._latencies: dict[tuple[str, ...], Any] = {(): 0.0}
         for step in graph.order:
             node = graph.nodes[step]
@@ -107,18 +108,18 @@ class Replay:
         start: Any = self.ends[event.issued]
         for release in node.waits:
             start = larger(start, self.released(release))
-        queue = self.queue[event.step] = []
-        for server, _ in takes:
+        self.eligible[event.step] = begun = done = start
+        for server, held in takes:
+            begins = start
             if server in self._free:
                 free, holder = self._free[server]
-                start = larger(start, free)
-                queue.append((server, holder))
-        longest: Any = 0.0
-        for server, held in takes:
-            self._free[server] = start + held, event.step
-            self.held[event.step, server] = held
-            longest = larger(longest, held)
-        lands = start + longest + latency
+                begins = larger(start, free)
+                self.behind[event.step, server] = holder
+            self._free[server] = begins + held, event.step
+            self.served[event.step, server] = begins, begins + held
+            begun, done = larger(begun, begins), larger(done, begins + held)
+        self.servers[event.step] = [server for server, _ in takes]
+        lands = done + latency
         for step in node.before:
             lands = larger(lands, self.ends[step])
-        self.starts[event.step], self.ends[event.step] = start, lands
+        self.starts[event.step], self.ends[event.step] = begun, lands
