@@ -37,6 +37,7 @@ def recorded() -> Graph:
     return Graph(trace)
 
 
+@cache
 def clock_tables(rows: Parameters) -> tuple[Table, ...]:
     """Return the tables, in the order of reading."""
     replay = Replay(recorded(), Durations.of(rows))

@@ -51,12 +51,12 @@ def test_compiled_code_is_replayed_too() -> None:
 
 
 def test_other_durations_give_nearly_what_a_run_with_them_takes() -> None:
-    """The order is the recorded one, so it is not exact."""
+    """The order is the recorded one: a run anew may serve in another, and be faster."""
     graph = Graph(traced_on(Durations.of(), SHAPE))
     for corner in (Corner.SLOW, Corner.FAST):
         durations = Durations.of(corner=corner)
         replayed = Replay(graph, durations).end
-        assert replayed == pytest.approx(last(traced_on(durations, SHAPE)), rel=0.05)
+        assert replayed == pytest.approx(last(traced_on(durations, SHAPE)), rel=0.1)
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -2,7 +2,8 @@
 
 With the durations of the trace these are its own times. With others they are what a
 machine would take that serves the same work in the same order: what a run anew might
-do otherwise, such as another SM taking a tile, is not in them.
+do otherwise, such as another SM taking a tile, is not in them: between the ends of all
+published ranges that makes up to a tenth.
 """
 
 from __future__ import annotations
