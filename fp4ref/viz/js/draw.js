@@ -12,7 +12,7 @@ const rect = (x, y, w, h, cls, more) => `<rect x="${+x.toFixed(2)}" y="${+y.toFi
 const text = (x, y, s, cls = "", more) => `<text x="${+x.toFixed(2)}" y="${+y.toFixed(2)}" class="${named(cls)}"${attributes(more)}>${esc(s)}</text>`;
 const lineTo = (x1, y1, x2, y2, cls, more) => `<line x1="${+x1.toFixed(2)}" y1="${+y1.toFixed(2)}" x2="${+x2.toFixed(2)}" y2="${+y2.toFixed(2)}" class="${named(cls)}"${attributes(more)}/>`;
 const group = (body, more) => `<g${attributes(more)}>${body}</g>`;
-const fit = (s, pixels, size = 11) => {
+const fit = (s, pixels, size = 12) => {
   const most = Math.max(0, Math.floor(pixels / (size * 0.56)));
   return s.length <= most ? s : most < 2 ? "" : s.slice(0, most - 1) + "…";
 };
@@ -38,7 +38,7 @@ const CATEGORIES = [
 const category = (operation) => CATEGORIES.find(([start]) => operation.startsWith(start))?.[1] ?? "note";
 
 // Words broken into lines; `lines` are drawn at y, y + 14, ...
-function wrap(words, width, letter = 6.2) {
+function wrap(words, width, letter = 6.6) {
   const most = Math.max(12, Math.floor(width / letter)), lines = [];
   let line = "";
   for (const w of words.split(/\s+/)) {

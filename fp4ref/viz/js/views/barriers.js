@@ -49,7 +49,7 @@ const barriersView = {
       out += rect(x + w - 34, y + 5, 20, 16, b.phase ? "bit on" : "bit") + text(x + w - 24, y + 17, b.phase, "mid");
       out += text(x + 8, y + 33, T("barriers.arrivals", { n: b.pending }), "small");
       out += text(x + 8, y + 47, b.tx ? T("barriers.bytes", { n: b.tx.toLocaleString("en") }) : T("barriers.nobytes"), "small");
-      out += text(x + 8, y + 61, fit(who.length ? T(stuck ? "barriers.stuck" : "barriers.waiting", { who: [...new Set(who.map((x) => x.agent))].join(", "), since: who[0].since }) : T("barriers.nobody"), w - 18, who.length ? 12.4 : 11), who.length ? "small alert" : "small");
+      out += text(x + 8, y + 61, fit(who.length ? T(stuck ? "barriers.stuck" : "barriers.waiting", { who: [...new Set(who.map((x) => x.agent))].join(", "), since: who[0].since }) : T("barriers.nobody"), w - 18, who.length ? 14 : 12), who.length ? "small alert" : "small");
       const line = who.find((x) => x.line)?.line;
       if (line) out += text(x + 8, y + 76, fit(line.split("/").at(-1), w - 18), "small");
     });

@@ -56,6 +56,7 @@ const mmaView = {
     });
     return { at, a, b, c, format, groups, ...dotElement(groups, c) };
   },
+  half: (n) => ((n || 0) / 2).toLocaleString("en", { maximumFractionDigits: 1 }),
   quarter: (n) => ((n || 0) / 4).toLocaleString("en", { maximumFractionDigits: 2 }),
   // Exact bits of a term as [position relative to eMax, 0 or 1].
   bits(value, shift) {
@@ -67,19 +68,23 @@ const mmaView = {
     const e = this.element({ m, step, ui });
     if (!e) { const none = wrap(T("mma.none"), width); return { svg: paragraph(0, 16, none, "small"), width, height: 12 + 14 * none.length }; }
     let out = patternDefs(id) + text(0, 12, e.at >= 0 ? T("mma.head", { step: e.at, m: ui.m, n: ui.n }) : T("mma.alone"), "small");
-    const narrow = width < 620, pw = narrow ? width / SF_VEC : (width - 330) / SF_VEC;
+    // A product under its factors; where sixteen do not fit beside the sum, eight a line.
+    const narrow = (width - 330) / SF_VEC < 42, perLine = narrow ? SF_VEC / 2 : SF_VEC, pw = (narrow ? width : width - 330) / perLine;
     let y = 26;
     e.groups.forEach((g, i) => {
       out += text(0, y + 10, T("mma.group", { g: i, from: i * SF_VEC, to: (i + 1) * SF_VEC - 1 }), "strong");
       y += 15;
       g.products.forEach((p, k) => {
         const at = i * SF_VEC + k;
-        out += rect(k * pw, y, pw - 1, 18, "cell", { "data-tip": T("mma.product", { k: at, a: e.a[at] / 2, b: e.b[at] / 2, p: p / 4 }) });
-        out += text(k * pw + pw / 2, y + 13, fit(this.quarter(p), pw, 10), "mid tiny");
+        const x = (k % perLine) * pw, top = y + Math.floor(k / perLine) * 52;
+        out += rect(x, top, pw - 1, 49, "cell", { "data-tip": T("mma.product", { k: at, a: e.a[at] / 2, b: e.b[at] / 2, p: p / 4 }) });
+        out += text(x + pw / 2, top + 14, this.half(e.a[at]), "mid tiny") + text(x + pw / 2, top + 28, `× ${this.half(e.b[at])}`, "mid tiny");
+        out += text(x + pw / 2, top + 43, this.quarter(p), "mid strong");
       });
       const words = T("mma.sum", { sum: this.quarter(g.sum), a: this.number(scaleValue(g.codeA, e.format)), b: this.number(scaleValue(g.codeB, e.format)), value: this.number((g.sum / 4) * (g.sa / 8) * (g.sb / 8) * pow2(g.ea + g.eb)), e: g.ea + g.eb });
-      if (narrow) { y += 20; out += text(0, y + 10, fit(words, width, 11.4), "small"); y += 18; }
-      else { out += text(SF_VEC * pw + 8, y + 13, fit(words, 322), "small"); y += 25; }
+      const lines = wrap(words, narrow ? width : 322);
+      if (narrow) { y += 104; out += paragraph(0, y + 10, lines, "small"); y += 14 * lines.length + 6; }
+      else { out += paragraph(SF_VEC * pw + 8, y + 13, lines, "small"); y += 56; }
     });
     // aligned bits: 12 above e_max, 35 kept below it, then what is cut
     const above = 13, below = FRACTION_BITS, cut = 14, total = above + below + 1 + cut, left = narrow ? 34 : 64, bw = (width - left) / total;

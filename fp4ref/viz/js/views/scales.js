@@ -75,13 +75,13 @@ const scalesView = {
     body = rect(0, 20, aw * 16, 126, "cell", { "data-area": `0,20,${aw * 16},126,1` });
     for (let b = 4; b < 16; b += 4) body += lineTo(b * aw, 20, b * aw, 146, "grid");
     body += rect(0, 20 + Math.floor(inAtom / 16) * ah, aw * 16, ah, "column") + cell((inAtom % 16) * aw, 20 + Math.floor(inAtom / 16) * ah - 1, aw, ah + 2, true);
-    for (let q = 0; q < 4; q++) body += text(q * 4 * aw + 2 * aw, 30, T("scales.rows", { from: 32 * q, to: 32 * q + 31 }), "mid tiny");
+    for (let q = 0; q < 4; q++) body += text(q * 4 * aw + 2 * aw, 30, fit(T("scales.rows", { from: 32 * q, to: 32 * q + 31 }), 4 * aw - 4), "mid tiny");
     panel(1, body);
     // 3: the stage: atoms one after another along K
     const atoms = s.nbytes / 512, sw = (pw - 4) / atoms;
     body = "";
     for (let a = 0; a < atoms; a++) {
-      body += rect(a * sw, 20, sw - 2, 126, a === atom ? "cell column" : "cell", { "data-area": `${a * sw},20,${sw - 2},126,2,${a}` }) + text(a * sw + sw / 2, 34, fit(T("scales.atom", { a, from: a * 512 }), sw - 4, 10), "mid tiny");
+      body += rect(a * sw, 20, sw - 2, 126, a === atom ? "cell column" : "cell", { "data-area": `${a * sw},20,${sw - 2},126,2,${a}` }) + text(a * sw + sw / 2, 34, fit(T("scales.atom", { a, from: a * 512 }), sw - 8), "mid tiny");
       if (a === atom) body += cell(a * sw + ((inAtom % 16) / 16) * (sw - 2), 20 + (Math.floor(inAtom / 16) / 32) * 126 - 1, Math.max(4, (sw - 2) / 16), 126 / 32 + 2, true);
     }
     panel(2, body);

@@ -60,7 +60,7 @@ const smemView = {
     const title = wrap(T("smem.grid", { operand: ui.operand, stage: ui.stage, from: first, to: first + GROUP_ROWS - 1, at: hex(start + first * line) }), width), top = y0 + 150 + 14 * (title.length - 1);
     out += paragraph(0, y0 + 142, title, "small");
     const left = 46, cw = (width - left) / chunks, ch = 24;
-    for (let p = 0; p < chunks; p++) out += text(left + p * cw + cw / 2, top + 8, width < 520 ? `${4 * p}` : T("smem.banks", { from: 4 * p, to: 4 * p + 3 }), "mid small");
+    for (let p = 0; p < chunks; p++) out += text(left + p * cw + cw / 2, top + 8, width < 640 ? `${4 * p}` : T("smem.banks", { from: 4 * p, to: 4 * p + 3 }), "mid small");
     for (let r = 0; r < GROUP_ROWS; r++) {
       const y = top + 14 + r * ch;
       out += text(0, y + 16, T("smem.rowname", { row: first + r }), "small");

@@ -26,26 +26,27 @@ const stagesView = {
     return open < 0 ? rows.length - 1 : open;
   },
   name: (f, T) => T("stages.row", { k: f.k, stage: f.stage }),
-  draw({ m, step, ui, width, T, id }) {
-    const rows = this.rows(m, ui), now = this.current(rows, step), most = 14, first = Math.max(0, Math.min(rows.length - most, now - 4));
-    const head = wrap(T(axisOf(m).timed ? "stages.head.clocks" : "stages.head"), width), narrow = width < 520, left = narrow ? 62 : 130;
-    const wide = (width - left) / (FILL_COLUMNS.length + FILL_WAITS.length), top = 30 + 14 * head.length;
-    let out = patternDefs(id) + paragraph(0, 12, head, "small");
-    [...FILL_WAITS, ...FILL_COLUMNS.map(([name]) => name)].forEach((name, c) => { out += text(left + c * wide + 2, top - 8, fit(T(narrow ? `stages.short.${name}` : `stages.${name}`), wide - 2, 12), "small"); });
+  draw({ m, step, ui, width, T }) {
+    const narrow = width < 720, waits = narrow ? FILL_WAITS.slice(1) : FILL_WAITS; // a phone has room for four
+    const columns = FILL_COLUMNS.filter(([name]) => !narrow || ["full", "mma", "empty"].includes(name)), rows = this.rows(m, ui), now = this.current(rows, step), most = 14, first = Math.max(0, Math.min(rows.length - most, now - 4));
+    const head = wrap(T(axisOf(m).timed ? "stages.head.clocks" : "stages.head"), width), left = 130;
+    const wide = (width - left) / (columns.length + waits.length), top = 30 + 14 * head.length;
+    let out = paragraph(0, 12, head, "small");
+    [...waits, ...columns.map(([name]) => name)].forEach((name, c) => { out += text(left + c * wide + 2, top - 8, fit(T(narrow ? `stages.short.${name}` : `stages.${name}`), wide - 4), "small"); });
     rows.slice(first, first + most).forEach((f, i) => {
       const y = top + i * 24;
       if (f.k === now) out += rect(0, y - 2, width, 24, "lane");
       out += text(2, y + 14, fit(this.name(f, T), left - 4, 12), f.k === now ? "strong" : "");
-      FILL_WAITS.forEach((name, c) => {
+      waits.forEach((name, c) => {
         const n = this.waited(m, f[name]), x = left + c * wide;
-        if (n) out += box(id, "wait", x, y, wide - 4, 19, { "data-step": f[name][1], "data-tip": T("stages.tip", { what: T(`stages.${name}`), n: n.toLocaleString("en") }) });
+        if (n) out += rect(x, y, wide - 4, 19, "c-wait", { "data-step": f[name][1], "data-tip": T("stages.tip", { what: T(`stages.${name}`), n: n.toLocaleString("en") }) });
         out += text(x + 4, y + 14, n ? n.toLocaleString("en") : "0", n ? "" : "small");
       });
-      FILL_COLUMNS.forEach(([name, kind], c) => {
-        const at = f[name], x = left + (c + FILL_WAITS.length) * wide;
+      columns.forEach(([name, kind], c) => {
+        const at = f[name], x = left + (c + waits.length) * wide;
         if (at < 0) return;
         const tip = { "data-step": at, "data-tip": `${at}: ${m.event(at).words}` };
-        out += at <= step ? box(id, kind, x, y, wide - 4, 19, tip) : rect(x, y, wide - 4, 19, "cell", tip);
+        out += at <= step ? rect(x, y, wide - 4, 19, `c-${kind}`, tip) : rect(x, y, wide - 4, 19, "cell", tip);
         out += text(x + 4, y + 14, this.when(m, at), "small");
       });
     });

@@ -68,7 +68,7 @@ const tilesView = {
         const s = this.state(m, step, i, j, T), x = 48 + i * cell, y = 32 + j * high;
         out += box(id, s.kind, x + 1, y, cell - 2, high - 2, { "data-tip": T("tiles.tip", { m: i, n: j, word: s.word, sm: s.sm ?? "-" }) });
         if (s.sm !== null) out += rect(x + 4, y + 3, 34, 14, "plate") + text(x + 7, y + 13, `SM ${s.sm}`, "tiny");
-        if (cell > 60) out += rect(x + 4, y + high - 20, cell - 10, 15, "plate") + text(x + 7, y + high - 9, fit(s.word, cell - 14, 10), "tiny");
+        if (cell > 60) out += rect(x + 4, y + high - 20, cell - 10, 15, "plate") + text(x + 7, y + high - 9, fit(s.word, cell - 14), "tiny");
       }
     }
     let y = 32 + g.down * high + 18;

@@ -88,7 +88,7 @@ const tmemView = {
       for (let j = 0; j < across; j++) {
         const here = l0 + i === lane && c0 + j === column;
         out += rect(44 + j * cw + 1, gy + i * 20, cw - 2, 18, here ? "cell picked" : "cell", { "data-ui": `lane=${l0 + i};column=${c0 + j}` });
-        out += text(44 + j * cw + cw / 2, gy + i * 20 + 13, fit(this.cell(m, space, l0 + i, c0 + j, T), cw - 4, 10), "mid tiny");
+        out += text(44 + j * cw + cw / 2, gy + i * 20 + 13, fit(this.cell(m, space, l0 + i, c0 + j, T), cw - 4), "mid tiny");
       }
     }
     return { svg: out, width, height: gy + down * 20 + 4 };
