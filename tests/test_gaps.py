@@ -127,6 +127,7 @@ NO_GAP = {
     "id": "experiments and tables that are there",
     "workload": "products that are there",
     "'timing'": "a trace with times or without",
+    "pace": "views of the player",
     "given['verdict']": "verdicts of a step to a leaner loop",
     "bounds.py cta_group": "shapes of which an interval was published",
     "ring": "rings of the trace",
