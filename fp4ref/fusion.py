@@ -15,6 +15,7 @@ twin in ``kernel/gemm/fusion``.
 from fp4ref.gemm.fusion.expression import (
     acc,
     add,
+    add_bf16,
     alpha,
     amax,
     aux,
@@ -31,6 +32,7 @@ from fp4ref.gemm.fusion.expression import (
     d_relu,
     d_relu_z,
     divide,
+    embedding,
     fma,
     gelu,
     gelu_erf,
@@ -58,6 +60,7 @@ from fp4ref.gemm.fusion.operations import operation as cutlass_operation
 __all__ = [
     "acc",
     "add",
+    "add_bf16",
     "alpha",
     "amax",
     "aux",
@@ -75,6 +78,7 @@ __all__ = [
     "d_relu",
     "d_relu_z",
     "divide",
+    "embedding",
     "fma",
     "gelu",
     "gelu_erf",

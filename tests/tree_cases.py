@@ -15,6 +15,7 @@ from fp4ref.gemm.fusion.expression import (
     Value,
     acc,
     add,
+    add_bf16,
     alpha,
     amax,
     aux,
@@ -31,6 +32,7 @@ from fp4ref.gemm.fusion.expression import (
     d_relu,
     d_relu_z,
     divide,
+    embedding,
     gelu,
     gelu_erf,
     hardswish,
@@ -109,6 +111,13 @@ def _bits(rng: np.random.Generator, shape: tuple[int, ...]) -> Any:
     return rng.random(shape) < 0.5
 
 
+def _table(rows: int) -> Maker:
+    """Rows of N numbers of BF16."""
+    return lambda rng, shape: _numbers(rng, (rows, shape[-1])).astype(
+        ml_dtypes.bfloat16
+    )
+
+
 _linear = alpha * acc + beta * c
 TREES = (
     TreeCase("scaled", alpha * acc),
@@ -179,6 +188,11 @@ TREES = (
         d="e5m2",
         c="e5m2",
         passed={"z": _tensor(ml_dtypes.float8_e5m2)},
+    ),
+    TreeCase(
+        "position embedding",
+        add_bf16(alpha * acc, embedding("e")) + embedding("f"),
+        passed={"e": _table(5), "f": _table(300)},
     ),
     TreeCase(
         "activations",

@@ -102,6 +102,12 @@ def evaluate(
                 return np.asarray(arguments[node.name], np.float32)
             case "ColBroadcast":
                 return np.asarray(arguments[node.name], np.float32)[:, None]
+            case "Embedding":
+                table = np.asarray(arguments[node.name])
+                rows = np.resize(np.arange(len(table)), acc.shape[-2])
+                of_bits = table.dtype == np.uint16
+                named = table.view(ml_dtypes.bfloat16) if of_bits else table
+                return named.astype(np.float32)[rows]
             case "AuxLoad" | "MaskLoad":
                 return np.asarray(arguments[node.name]).astype(np.float32)
         raise InputError(f"{name}: the oracle has no rule for it; pass rules")
@@ -136,8 +142,25 @@ def _smaller(a: F32, b: F32) -> F32:
 
 
 _add = _rounded(np.add)
+
+
+def _add_bf16(a: F32, b: F32) -> F32:
+    """Round both to BF16, add in float64, and round to BF16 once."""
+    x, y = (stored(np.asarray(each), "bf16").astype(np.float64) for each in (a, b))
+    with np.errstate(all="ignore"):
+        exact = np.asarray(x + y)
+        nearest = exact.astype(np.float32)
+        # What is inexact in float32 becomes odd there: no second tie comes about.
+        off = np.where(np.isfinite(exact), nearest.astype(np.float64) != exact, False)
+        bits = nearest.view(np.uint32)
+        down = np.abs(nearest.astype(np.float64)) > np.abs(exact)
+        odd = np.where(off, (bits - down) | 1, bits).astype(np.uint32)
+    return stored(odd.view(np.float32), "bf16").astype(np.float32)
+
+
 _FUNCTIONS: dict[str, Callable[..., F32]] = {
     "Add": _add,
+    "AddBf16": _add_bf16,
     "Subtract": _rounded(np.subtract),
     "Multiply": _rounded(np.multiply),
     "Divide": _rounded(np.divide),

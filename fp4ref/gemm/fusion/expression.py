@@ -18,6 +18,7 @@ from fp4ref.errors import InputError
 from fp4ref.gemm.config import Epilogue, Format, SourceFormat
 from fp4ref.gemm.fusion.acc_fetch import AccFetch
 from fp4ref.gemm.fusion.add import Add
+from fp4ref.gemm.fusion.add_bf16 import AddBf16
 from fp4ref.gemm.fusion.alpha import Alpha
 from fp4ref.gemm.fusion.aux_load import AuxLoad
 from fp4ref.gemm.fusion.aux_store import AuxStore
@@ -29,6 +30,7 @@ from fp4ref.gemm.fusion.d_gelu import DGelu
 from fp4ref.gemm.fusion.d_relu import DRelu
 from fp4ref.gemm.fusion.d_relu_z import DReluZ
 from fp4ref.gemm.fusion.divide import Divide
+from fp4ref.gemm.fusion.embedding import Embedding
 from fp4ref.gemm.fusion.fma import Fma
 from fp4ref.gemm.fusion.gelu import Gelu
 from fp4ref.gemm.fusion.gelu_erf import GeluErf
@@ -172,6 +174,7 @@ relu, silu, sigmoid, tanh = map(operation, (Relu, Silu, Sigmoid, Tanh))
 gelu, gelu_erf, hardswish = map(operation, (Gelu, GeluErf, Hardswish))
 leaky_relu, d_gelu = operation(LeakyRelu), operation(DGelu)
 d_relu, d_relu_z = operation(DRelu), operation(DReluZ)
+add_bf16 = operation(AddBf16)
 
 
 def clamp(x: ValueLike, low: ValueLike, high: ValueLike) -> Value:
@@ -197,6 +200,11 @@ def col(name: str) -> Value:
 def aux_load(name: str, element: SourceFormat = "f32") -> Value:
     """Return a tensor of the launch, ``arguments[name]``: (M, N) or (L, M, N)."""
     return Value(AuxLoad(name, _aux_format(element)))
+
+
+def embedding(name: str) -> Value:
+    """Return row m mod P of ``arguments[name]`` for row m: (P, N) in BF16."""
+    return Value(Embedding(name))
 
 
 def mask_load(name: str) -> Value:

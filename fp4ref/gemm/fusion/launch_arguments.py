@@ -8,7 +8,7 @@ from typing import Any
 from fp4ref.errors import InputError
 from fp4ref.gemm.fusion.arguments import Argument, Shape
 from fp4ref.gemm.fusion.node import Node
-from fp4ref.gemm.params import FIELDS, Field
+from fp4ref.gemm.params import Field
 from fp4ref.hardware.global_memory import GlobalMemory
 
 
@@ -18,8 +18,8 @@ def arguments_of(tree: Node) -> dict[str, Argument]:
 
 
 def fields_of(tree: Node) -> tuple[Field, ...]:
-    """Return every field of a kernel's parameter block: the tree's come last."""
-    return (*FIELDS, *(each.field for each in arguments_of(tree).values()))
+    """Return the fields of a tree's arguments in a kernel's parameter block."""
+    return tuple(each.field for each in arguments_of(tree).values())
 
 
 def place(
