@@ -252,6 +252,9 @@ def functions_of_fp4ref() -> Iterator[Public]:
             **dict.fromkeys(("d_format", "sfd_format", "c_format"), "choice"),
             **dict.fromkeys(("activation", "scheduler", "raster"), "choice"),
             **{"bias": "flag", "scale_buffers": "whole"},
+            **dict.fromkeys(("staging", "release", "warp_order"), "choice"),
+            **dict.fromkeys(("unroll", "epilogue_warps"), "whole"),
+            **{"prefetch_tile": "flag"},
         },
         dict.fromkeys(("stages", "c_format", "activation"), (None,))
         | dict.fromkeys(("tile_k", "b_format"), (None,)),

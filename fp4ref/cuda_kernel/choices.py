@@ -19,7 +19,6 @@ from fp4ref.cuda_kernel.sources import expand, kernel_root
 from fp4ref.gemm import parts as parts_module
 from fp4ref.gemm import roles as roles_module
 from fp4ref.gemm.config import GemmConfig
-from fp4ref.gemm.fusion.launch_arguments import fields_of
 from fp4ref.gemm.fusion.node import Node
 from fp4ref.gemm.parts import Parts, parts
 from fp4ref.gemm.plan import Plan, plan
@@ -38,7 +37,7 @@ def headers(config: GemmConfig) -> dict[str, str]:
         ROLES: "\n".join(_roles_header(planned)),
         PARAMS: with_struct(
             (kernel_root() / PARAMS).read_text(encoding="utf-8"),
-            fields_of(planned.fusion),
+            planned.fields,
         ),
     }
 
@@ -85,7 +84,8 @@ def _head(module: Any) -> Iterator[str]:
 
 def _parts_header(chosen: Parts) -> Iterator[str]:
     yield from _head(parts_module)
-    uses = {field.name: getattr(chosen, field.name) for field in fields(chosen)}
+    every = {field.name: getattr(chosen, field.name) for field in fields(chosen)}
+    uses = {name: value for name, value in every.items() if value is not None}
     kinds = {each for value in uses.values() for each in _types(value)}
     own = sorted(
         (each for each in kinds if _struct(each)), key=lambda each: each.__name__
@@ -130,8 +130,7 @@ def _camel(name: str) -> str:
 
 def _roles_header(p: Plan) -> Iterator[str]:
     yield from _head(roles_module)
-    loop = p.config.mainloop.mma_loop
-    bodies = [(each.role.name, body(each, loop)) for each in p.warps]
+    bodies = [(each.role.name, body(p, each)) for each in p.warps]
     files = {_include(role) for _, role in bodies}
     yield from (f'#include "{file}"' for file in sorted(files))
     yield ""

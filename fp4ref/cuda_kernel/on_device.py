@@ -20,7 +20,7 @@ from fp4ref.device.compile import HOPPER
 from fp4ref.device.driver import DeviceError, find_gpu
 from fp4ref.device.launch import Call, MapOf, Module, Pointer, Scalar, Struct
 from fp4ref.errors import InputError
-from fp4ref.gemm.fusion.launch_arguments import arguments_of, fields_of
+from fp4ref.gemm.fusion.launch_arguments import arguments_of
 from fp4ref.gemm.params import FIELDS, Field, GemmParams, Kind
 from fp4ref.gemm.plan import plan
 from fp4ref.gemm.problem import GemmProblem
@@ -96,7 +96,7 @@ def kernel_call(problem: GemmProblem, *, soft: bool = False) -> Call:
         found.name: gmem.contents(found.address, found.nbytes)
         for found in gmem.allocations
     }
-    block = fields_of(problem.plan.fusion)
+    block = problem.plan.fields
     fields = tuple(device_argument(gmem, each, each.of(params)) for each in block)
     smem_nbytes = plan(problem.config).smem.end
     return Call(

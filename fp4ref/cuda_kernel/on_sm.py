@@ -9,7 +9,6 @@ from fp4ref.cuda_kernel.build import KernelCode, kernel_code
 from fp4ref.cuda_kernel.on_device import SOFT_THREADS, soft_params
 from fp4ref.cuda_kernel.parameters import parameter_block
 from fp4ref.cuda_kernel.sources import ENTRY
-from fp4ref.gemm.fusion.launch_arguments import fields_of
 from fp4ref.gemm.problem import GemmProblem
 from fp4ref.gemm.shared_storage import SharedStorage, buffer_labels, used_rings
 from fp4ref.hardware.machine import Machine
@@ -59,7 +58,7 @@ def launch_ptx(
         (problem.plan.threads + (SOFT_THREADS if soft else 0), 1, 1),
         parameter_block(
             soft_params(problem) if soft else problem.params,
-            fields_of(problem.plan.fusion),
+            problem.plan.fields,
         ),
         cluster=problem.plan.cluster,
         smem_nbytes=problem.plan.smem.end,

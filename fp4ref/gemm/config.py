@@ -215,6 +215,57 @@ class Epilogue:
 
 
 @dataclass(frozen=True)
+class Staging:
+    """How D goes from registers to global memory, if each warp brings its own rows.
+
+    A warp then has its rows in halves of 128 columns in shared memory of its own, and
+    no named barrier of the epilogue warps: document 003's epilogue. Phase 1 writes the
+    first half, 1B the second one while 2A brings the first to global memory, and 2B
+    brings the second one.
+
+    Parameters
+    ----------
+    staging
+        ``"tiles"`` is the epilogue with stages that one warp stores whole. Else a warp
+        has rows of 272 bytes, of which 16 are padding: ``"padded"`` reads them back and
+        stores them, ``"bulk"`` has a bulk copy for each row. With ``"swizzled"`` two
+        tensor copies take two panels of 128 bytes, and ``"none"`` stores each thread's
+        row from registers.
+    unroll
+        Subtiles of a half that are unrolled together: 1, 2, or 4, which are all.
+    release
+        When the accumulator is given back: ``"loaded"``, after its last load, or
+        ``"stored"``, when D has been stored.
+    """
+
+    staging: Literal["tiles", "padded", "bulk", "swizzled", "none"] = "tiles"
+    unroll: int = 1
+    release: Literal["loaded", "stored"] = "loaded"
+
+
+@dataclass(frozen=True)
+class Warps:
+    """Which warp of a CTA does what.
+
+    Parameters
+    ----------
+    warp_order
+        ``"mma_first"`` is CUTLASS's: MMA, scheduler, load, load of C, and the epilogue.
+        ``"load_first"`` has the load, the MMA, and the epilogue from warp 2 on; roles
+        without work have no warp.
+    epilogue_warps
+        4, one for each quarter of the TMEM lanes; 6 or 8 if a warp has but one of the
+        two halves of its rows.
+    prefetch_tile
+        Whether the load warp finds the tile after this one before it loads this one.
+    """
+
+    warp_order: Literal["mma_first", "load_first"] = "mma_first"
+    epilogue_warps: int = 4
+    prefetch_tile: bool = False
+
+
+@dataclass(frozen=True)
 class GemmConfig:
     """What is compiled into the kernel.
 
@@ -230,6 +281,8 @@ class GemmConfig:
     cluster: Cluster = Cluster()
     tiles: TileOrder = TileOrder()
     epilogue: Epilogue = Epilogue()
+    staging: Staging = Staging()
+    warps: Warps = Warps()
 
     @classmethod
     def nvfp4(cls, **asked: Any) -> GemmConfig:

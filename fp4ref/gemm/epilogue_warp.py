@@ -16,7 +16,7 @@ from fp4ref.gemm.epilogue.partial_tile import hand_on_tile
 from fp4ref.gemm.epilogue.store_pipeline import release_tail
 from fp4ref.gemm.parts import Parts
 from fp4ref.gemm.pipeline import Consumer, arrive_on_empty
-from fp4ref.gemm.plan.warps import EPILOGUE_THREADS, WARP_THREADS, NamedBarrierId
+from fp4ref.gemm.plan.warps import WARP_THREADS, NamedBarrierId
 from fp4ref.gemm.shared_storage import SharedStorage, init_barriers
 from fp4ref.gemm.tile_grid import WorkTile
 from fp4ref.gemm.tiles.work_iterator import WorkIterator
@@ -66,7 +66,9 @@ def finish_work(e: Epilogue, work: WorkTile) -> Generator[Blocked, None, None]:
 def tmem_base(warp: Warp, storage: SharedStorage) -> Generator[Blocked, None, int]:
     """Wait for the MMA warp's allocation, and read its address. Frame 7.1."""
     yield from named_barrier.sync(
-        warp, NamedBarrierId.TMEM_ALLOCATION.value, WARP_THREADS + EPILOGUE_THREADS
+        warp,
+        NamedBarrierId.TMEM_ALLOCATION.value,
+        WARP_THREADS + storage.plan.epilogue_threads,
     )
     word = smem.ld(warp, storage.address("tmem_pointer"), 4)
     return int(word.view("<u4")[0])

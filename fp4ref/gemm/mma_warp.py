@@ -16,7 +16,7 @@ from fp4ref.gemm.multiply.allocator import Allocator
 from fp4ref.gemm.multiply.scale_copies import ScaleCopies
 from fp4ref.gemm.parts import Multiplier, Parts
 from fp4ref.gemm.pipeline import Consumer, Producer, Stage
-from fp4ref.gemm.plan.warps import EPILOGUE_THREADS, WARP_THREADS, NamedBarrierId
+from fp4ref.gemm.plan.warps import WARP_THREADS, NamedBarrierId
 from fp4ref.gemm.shared_storage import SharedStorage, init_barriers
 from fp4ref.gemm.tile_grid import WorkTile
 from fp4ref.gemm.tiles.work_iterator import WorkIterator
@@ -69,7 +69,9 @@ def alloc(
     """Allocate all of TMEM and tell the epilogue; returns the address. Frame 4.2."""
     yield from allocator.alloc(storage.address("tmem_pointer"), TMEM_COLUMNS)
     named_barrier.arrive(
-        warp, NamedBarrierId.TMEM_ALLOCATION.value, WARP_THREADS + EPILOGUE_THREADS
+        warp,
+        NamedBarrierId.TMEM_ALLOCATION.value,
+        WARP_THREADS + storage.plan.epilogue_threads,
     )
     word = smem.ld(warp, storage.address("tmem_pointer"), 4)
     return int(word.view("<u4")[0])

@@ -23,6 +23,4 @@ def nvfp4_gemm(cta: Cta, plan: Plan, params: GemmParams) -> Sequence[Role]:
     def start(role: RoleBody) -> Role:
         return lambda warp: role(warp, storage, chosen)
 
-    loop = plan.config.mainloop.mma_loop
-    bodies = [body(each, loop) for each in plan.warps for _ in range(each.count)]
-    return [start(role) for role in bodies]
+    return [start(body(plan, each)) for each in plan.warps for _ in range(each.count)]

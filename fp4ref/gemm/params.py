@@ -66,6 +66,8 @@ class GemmParams:
         As float32, applied to the accumulator.
     workspace
         Global address of partial sums and locks; 0 without split-K.
+    d_address
+        Of D, where a warp stores rows of it; 0 where they go by the tensor map.
     arguments
         What the formula's nodes are passed, by slot: numbers and global addresses.
     probe
@@ -92,6 +94,7 @@ class GemmParams:
     b_address: int
     grid: TileGrid
     workspace: int = 0
+    d_address: int = 0
     arguments: Mapping[str, Any] = field(default_factory=dict)
     probe: Callable[[Any, Any], None] | None = None
 
@@ -176,3 +179,8 @@ FIELDS: tuple[Field, ...] = (
     Field("workspace", Kind.ADDRESS, "global address of sums and locks, or 0"),
 )
 """Every field in the order of the block, each aligned to its size."""
+
+D_ADDRESS = Field(
+    "d_address", Kind.ADDRESS, "global address of D: rows of whole 16 bytes"
+)
+"""Behind the fields, in a kernel that stores D by its address."""

@@ -88,6 +88,7 @@ def gemm_params(
         b_address=at["B"],
         grid=TileGrid.of(m, n, batches, config),
         workspace=at.get("workspace", 0),
+        d_address=at["D"] if plan.addresses_d else 0,
         arguments=arguments,
     )
 
@@ -177,7 +178,7 @@ def output_map(
 ) -> TensorMap:
     """Tensor map of C or D: rows with a padded pitch, boxes of a subtile or a part."""
     pitch_nbytes = pitch_elements(n, data_type) * data_type.bits // 8
-    box_row_nbytes = min(plan.subtile_n * data_type.bits // 8, PANEL_NBYTES)
+    box_row_nbytes = min(plan.store_n * data_type.bits // 8, PANEL_NBYTES)
     columns = n + n % 2 if data_type is DataType.U4_ALIGN8B else n
     return TensorMap(
         data_type,

@@ -12,12 +12,17 @@ from typing import Protocol
 
 from fp4ref.gemm.config import Epilogue
 from fp4ref.gemm.epilogue.block_scales import BlockScaleFactorRowStore
+from fp4ref.gemm.epilogue.bulk_staging import BulkStaging
 from fp4ref.gemm.epilogue.convert import Convert
-from fp4ref.gemm.epilogue.epilogue_state import ElementWise, Fixup, Output
+from fp4ref.gemm.epilogue.epilogue_state import ElementWise, Fixup, Output, Staging
 from fp4ref.gemm.epilogue.fixup import NoFixup, SplitKFixup
 from fp4ref.gemm.epilogue.in_registers import InRegisters
 from fp4ref.gemm.epilogue.in_smem import InSmem
+from fp4ref.gemm.epilogue.no_staging import NoStaging
+from fp4ref.gemm.epilogue.padded_staging import PaddedStaging
+from fp4ref.gemm.epilogue.staged_loop import StagedLoop
 from fp4ref.gemm.epilogue.stmatrix_writer import StmatrixWriter
+from fp4ref.gemm.epilogue.swizzled_staging import SwizzledStaging
 from fp4ref.gemm.epilogue.void_output import VoidOutput
 from fp4ref.gemm.fusion.node import Node
 from fp4ref.gemm.load.cp_async_loader import CpAsyncLoader
@@ -122,6 +127,8 @@ class Parts:
     output: Output
     fixup: type[Fixup]
     element_wise: type[ElementWise]
+    staging: Staging | None = None
+    loop: StagedLoop | None = None
 
 
 _MULTIPLIERS: dict[str, tuple[type[OneSm], type[OneSm]]] = {
@@ -155,7 +162,29 @@ def parts(plan: Plan) -> Parts:
         output=_output(config.epilogue),
         fixup=SplitKFixup if config.tiles.splits > 1 else NoFixup,
         element_wise=InSmem if plan.in_smem else InRegisters,
+        staging=_staging(plan),
+        loop=_loop(plan),
     )
+
+
+def _staging(plan: Plan) -> Staging | None:
+    nbytes = plan.staging_row_nbytes
+    match plan.config.staging.staging:
+        case "padded":
+            return PaddedStaging(nbytes)
+        case "bulk":
+            return BulkStaging(nbytes)
+        case "swizzled":
+            return SwizzledStaging(nbytes)
+        case "none":
+            return NoStaging()
+    return None
+
+
+def _loop(plan: Plan) -> StagedLoop | None:
+    asked = plan.config.staging
+    late = asked.release == "stored"
+    return StagedLoop(asked.unroll, late) if plan.staged else None
 
 
 def _output(asked: Epilogue) -> Output:

@@ -9,10 +9,13 @@ from fp4ref.gemm.epilogue_warp import epilogue_warp
 from fp4ref.gemm.idle_warp import idle_warp
 from fp4ref.gemm.mma_warp import mma_warp
 from fp4ref.gemm.parts import Parts
+from fp4ref.gemm.plan import Plan
 from fp4ref.gemm.plan.warps import RoleWarps, WarpRole
+from fp4ref.gemm.prefetching_producer_warp import prefetching_producer_warp
 from fp4ref.gemm.producer_warp import producer_warp
 from fp4ref.gemm.scheduler_warp import scheduler_warp
 from fp4ref.gemm.shared_storage import SharedStorage
+from fp4ref.gemm.staged_epilogue_warp import staged_epilogue_warp
 from fp4ref.gemm.unrolled_mma_warp import unrolled_mma_warp
 from fp4ref.hardware.sm import Body, Warp
 
@@ -34,8 +37,14 @@ MMA_WARPS: dict[str, RoleBody] = {
 """The MMA warp, by how it goes round its ring."""
 
 
-def body(warps: RoleWarps, mma_loop: str) -> RoleBody:
+def body(plan: Plan, warps: RoleWarps) -> RoleBody:
     """Return what the warps of a role run; one without work only meets the others."""
     if not warps.works:
         return idle_warp
-    return MMA_WARPS[mma_loop] if warps.role is WarpRole.MMA else ROLES[warps.role]
+    if warps.role is WarpRole.MMA:
+        return MMA_WARPS[plan.config.mainloop.mma_loop]
+    if warps.role is WarpRole.EPILOGUE and plan.staged:
+        return staged_epilogue_warp
+    if warps.role is WarpRole.MAINLOOP_LOAD and plan.config.warps.prefetch_tile:
+        return prefetching_producer_warp
+    return ROLES[warps.role]

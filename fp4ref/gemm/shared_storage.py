@@ -15,7 +15,7 @@ from fp4ref.gemm.params import GemmParams
 from fp4ref.gemm.pipeline import Ring, Signals
 from fp4ref.gemm.plan import Plan
 from fp4ref.gemm.plan.rings import Arrivals
-from fp4ref.gemm.plan.warps import CTA_THREADS, NamedBarrierId, WarpRole
+from fp4ref.gemm.plan.warps import NamedBarrierId, WarpRole
 from fp4ref.hardware import cluster, mbarrier, named_barrier
 from fp4ref.hardware.mbarrier import Semantics
 from fp4ref.hardware.shared_memory import Signaller
@@ -112,7 +112,8 @@ def init_barriers(warp: Warp, storage: SharedStorage) -> Generator[Blocked, None
     if storage.plan.cluster_size > 1:
         yield from cluster.wait(warp, cluster.arrive(warp))
     else:
-        yield from named_barrier.sync(warp, NamedBarrierId.CTA.value, CTA_THREADS)
+        threads = storage.plan.threads
+        yield from named_barrier.sync(warp, NamedBarrierId.CTA.value, threads)
 
 
 def used_rings(storage: SharedStorage) -> Iterator[Ring]:

@@ -78,6 +78,25 @@ def st(warp: Warp, address: int, data: Bytes) -> None:
     warp.record("st.shared", {"address": address, "nbytes": int(data.size)})
 
 
+def st_each(warp: Warp, addresses: NDArray[np.int64], data: Bytes) -> None:
+    """Store `data[i]` at `addresses[i]` of the own CTA, one lane each: ``st.shared``.
+
+    Parameters
+    ----------
+    addresses
+        (lanes,) shared addresses.
+    data
+        (lanes, nbytes).
+    """
+    cta, first = warp.cta.resolve_shared(int(addresses[0]))
+    offsets = first + (addresses - addresses[0])
+    cells = offsets[:, None] + np.arange(data.shape[1])
+    warp.machine.order.generic(warp.actor, cta.smem, cells, "st.shared", True)
+    for offset, row in zip(offsets, data, strict=True):
+        store_generic(warp, cta, int(offset), row)
+    warp.record("st.shared", {"lanes": int(offsets.size), "nbytes": int(data.size)})
+
+
 def ld(warp: Warp, address: int, nbytes: int) -> Bytes:
     """Load contiguous bytes by the generic proxy: ``ld.shared``."""
     cta, offset = warp.cta.resolve_shared(address)

@@ -52,7 +52,7 @@ constexpr u32 SUBTILES = 4;
 constexpr u32 LANES = 128;
 // 128 rows in boxes of 128.
 constexpr u32 SUBTILE_BOXES = 1;
-// those of a part of N, or the 32 of a warp that transposes them.
+// those of a part of N, or the 32 of a warp that transposes or stores them.
 constexpr u32 SUBTILE_BOX_ROWS = 128;
 // asked: tcgen05.ld.32x32b.
 constexpr u32 TMEM_LOAD_LANES = 32;

@@ -17,6 +17,7 @@ from fp4ref.cuda_kernel.twins import exceptions
 from fp4ref.cuda_kernel.twins import twin as kernel_twin
 from fp4ref.gemm.fusion.expression import acc, aux, build
 from fp4ref.gemm.fusion.registry import activations
+from fp4ref.lab import document_003
 
 ROOT = Path(__file__).parents[2]
 FOLDERS = ("hardware", "gemm", "layout", "numerics")
@@ -171,6 +172,7 @@ def test_each_file_is_in_the_kernel() -> None:
         GemmConfig.nvfp4(mma_loop="unrolled"),
         GemmConfig(epilogue=build(acc | aux("y"), d=None)),
         *(case.config() for case in TREES),
+        *map(document_003.variant, document_003.VARIANTS),
     ]
     taken = {file for config in configs for file in pieces(config)}
     assert taken == {f"kernel/{name(source)}{source.suffix}" for source in ALL_SOURCES}

@@ -20,7 +20,6 @@ from fp4ref.evidence.check.check import ORDERINGS
 from fp4ref.evidence.check.launch import Buffer, Param
 from fp4ref.evidence.check.nearest import nearest
 from fp4ref.evidence.fidelity import RULES
-from fp4ref.gemm.fusion.launch_arguments import fields_of
 from fp4ref.gemm.problem import GemmProblem
 from fp4ref.hardware.machine import Machine
 from fp4ref.hardware.order.rules import Failure
@@ -288,7 +287,7 @@ def gemm_launch(m: int, n: int, k: int) -> tuple[str, Launch]:
             data, None, want if is_d else None,
         )  # fmt: skip
     dims, _ = problem.grid_dims(None)
-    block = parameter_block(problem.params, fields_of(problem.plan.fusion))
+    block = parameter_block(problem.params, problem.plan.fields)
     return kernel_code(config).ptx, Launch(
         grid=dims,
         block=(problem.plan.threads, 1, 1),

@@ -75,7 +75,7 @@ def commits_to_another_stage(patch: pytest.MonkeyPatch) -> None:
 
 def one_arrival_for_each_warp(patch: pytest.MonkeyPatch) -> None:
     right = epilogue_warp.arrive_on_empty
-    patch.setattr(rings, "EPILOGUE_THREADS", 4)
+    patch.setattr(rings, "ARRIVALS", 1)
     patch.setattr(epilogue_warp, "arrive_on_empty", lambda count: right(count // 32))
 
 

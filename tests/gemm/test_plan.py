@@ -40,13 +40,13 @@ def test_every_value_has_a_sentence_and_a_source(config: GemmConfig) -> None:
     p = plan(config)
     own = {name for name in dir(Plan) if not name.startswith("_")}
     said = own - {"why", "idesc", "k_tiles", "ring", "buffer", "to_dict", "config"}
-    said -= {"workspace_nbytes"}
+    said -= {"workspace_nbytes", "fields", "first_warp"}
     assert set(p.why) == said
     for name, why in p.why.items():
         assert why.value == getattr(p, name)
         assert len(why.sentence) >= 8, name
         assert "{" not in why.sentence, name
-        assert why.source.startswith(("CUTLASS", "PTX")), name
+        assert why.source.startswith(("CUTLASS", "PTX", "document 003")), name
 
 
 def test_a_value_without_a_reason_would_be_seen(monkeypatch: Any) -> None:
@@ -192,8 +192,9 @@ def test_a_role_reads_no_configuration_and_makes_no_choice(name: str) -> None:
 
 def test_every_role_is_looked_at() -> None:
     bodies = [*roles.ROLES.values(), *roles.MMA_WARPS.values()]
+    chosen = {"idle_warp", "staged_epilogue_warp", "prefetching_producer_warp"}
     of_one = {each.__module__.rpartition(".")[2] for each in bodies}
-    assert of_one | OF_ALL_ROLES | {"idle_warp"} == set(ROLES)
+    assert of_one | OF_ALL_ROLES | chosen == set(ROLES)
 
 
 def words_of(text: str) -> set[str]:

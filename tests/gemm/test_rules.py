@@ -17,6 +17,8 @@ from fp4ref.gemm.plan.rules import RULES, Rule, broken
 from fp4ref.numerics.kinds import OPERAND_FORMATS
 
 PAIR = {"cta_group": 2, "tile_m": 256, "cluster_m": 2}
+STAGED = {"d_format": "bf16", "operand_format": "e4m3", "tile_n": 256}
+STAGED |= {"scheduler": "static"}
 TREE = build(alpha * acc + c, c="bf16").fusion
 LEGAL = [
     GemmConfig(),
@@ -31,6 +33,9 @@ LEGAL = [
     GemmConfig.nvfp4(fusion=build(acc | aux("y")).fusion, d_format=None),
     GemmConfig.nvfp4(**PAIR | {"tile_m": 128}, operand_format="f16"),
     GemmConfig.nvfp4(tile_n=256, accumulator_stages=2),
+    GemmConfig.nvfp4(staging="padded", epilogue_warps=6, **STAGED),
+    GemmConfig.nvfp4(staging="swizzled", warp_order="load_first", **PAIR | STAGED),
+    GemmConfig.nvfp4(staging="none", prefetch_tile=True, **STAGED),
 ]
 
 
@@ -123,6 +128,12 @@ VALUES: dict[str, tuple[Any, ...]] = {
     "element_wise": ("registers", "smem", "other"),
     "tmem_load": ("32x32b", "16x256b", "16x64b"),
     "fusion": (None, TREE, "relu"),
+    "staging": ("tiles", "padded", "bulk", "swizzled", "none", "rows"),
+    "unroll": (1, 2, 4, 3),
+    "release": ("loaded", "stored", "never"),
+    "warp_order": ("mma_first", "load_first", "other"),
+    "epilogue_warps": (4, 2, 6, 8, 5),
+    "prefetch_tile": (False, True, 1),
 }
 """For each field what is legal by itself, and what is not."""
 ANYTHING = (0, -0.0, 1j, "", b"x", None, True, [], 10**5000, float("inf"))

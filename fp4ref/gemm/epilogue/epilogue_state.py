@@ -82,6 +82,36 @@ class Fixup(Protocol):
         ...
 
 
+class Staging(Protocol):
+    """How a warp brings a half of its rows of D to global memory; ``repr`` is C++."""
+
+    def acquire(self, e: Epilogue) -> Generator[Blocked, None, None]:
+        """Wait until the next half may be written."""
+        ...
+
+    def put(
+        self, e: Epilogue, work: WorkTile, half: int, i: int, rows: Bytes
+    ) -> Generator[Blocked, None, None]:
+        """Write subtile `i` of a half: (32, bytes of a row)."""
+        ...
+
+    def written(
+        self, e: Epilogue, work: WorkTile, half: int
+    ) -> Generator[Blocked, None, None]:
+        """Go on when all of a half is there."""
+        ...
+
+    def store_part(
+        self, e: Epilogue, work: WorkTile, half: int, i: int
+    ) -> Generator[Blocked, None, None]:
+        """Store what falls to the time in which subtile `i` of another half comes."""
+        ...
+
+    def tail(self, e: Epilogue) -> Generator[Blocked, None, None]:
+        """Wait until nothing reads shared memory."""
+        ...
+
+
 @dataclass(slots=True)
 class Epilogue:
     """One epilogue warp's registers, and what it was chosen to do.
@@ -114,7 +144,7 @@ class Epilogue:
     @property
     def issues_stores(self) -> bool:
         """Whether this is the warp that talks to TMA."""
-        return self.warp.index == WarpRole.EPILOGUE.value
+        return self.warp.index == self.storage.plan.first_warp(WarpRole.EPILOGUE)
 
     @property
     def params(self) -> GemmParams:

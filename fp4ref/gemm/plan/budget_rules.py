@@ -84,7 +84,7 @@ _TILE = (
 )
 _EPILOGUE = (
     *("c_stages", "d_stages", "c_format", "d_format", "reuse_smem_c", "element_wise"),
-    *("k_group", "subtile_n", _BOX_ROW),
+    *("k_group", "subtile_n", "staging", _BOX_ROW),
     *("accumulator_stages", *_TILE),
 )
 _BUDGET = "CUTLASS sm100_pipeline_carveout.inl"
@@ -140,6 +140,8 @@ _EVERY_COUNT = (
     "beta",
     "fusion",
     "loader",
+    "epilogue_warps",
+    "warp_order",
 )
 
 

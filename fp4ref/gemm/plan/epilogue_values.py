@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from fp4ref.gemm.config import GemmConfig
 from fp4ref.gemm.fusion.col_broadcast import ColBroadcast
 from fp4ref.gemm.fusion.linear_combination import linear_combination
 from fp4ref.gemm.fusion.majorness import m_major
 from fp4ref.gemm.fusion.node import Node
 from fp4ref.gemm.fusion.row_broadcast import RowBroadcast
 from fp4ref.gemm.fusion.src_fetch import SrcFetch
+from fp4ref.gemm.plan.staging_values import HALF_N, StagingValues
 from fp4ref.gemm.plan.warps import EPILOGUE_THREADS, WARP_THREADS
 from fp4ref.gemm.why import deduced
 from fp4ref.hardware.mbarrier_unit import NBYTES as BARRIER_NBYTES
@@ -31,10 +31,8 @@ LOCK_NBYTES = 4
 """An integer for each output tile: CUTLASS's ``BarrierType``."""
 
 
-class EpilogueValues:
+class EpilogueValues(StagingValues):
     """The part of a `Plan` that the epilogue decides."""
-
-    config: GemmConfig
 
     @deduced("asked: {value}, N of CUTLASS's EpilogueTile", _BUILDER)
     def subtile_n(self) -> int:
@@ -118,12 +116,15 @@ class EpilogueValues:
         return self.lanes // self.subtile_box_rows
 
     @deduced(
-        f"those of a part of N, or the {WARP_THREADS} of a warp that transposes them",
+        f"those of a part of N, or the {WARP_THREADS} of a warp that transposes or "
+        "stores them",
         _BUILDER,
     )
     def subtile_box_rows(self) -> int:
         """Rows of a box in shared memory."""
-        return WARP_THREADS if self.transposes else self.lanes // self.column_parts
+        if self.transposes or self.config.staging.staging == "swizzled":
+            return WARP_THREADS
+        return self.lanes // self.column_parts
 
     @property
     def _bias_node(self) -> Node | None:
@@ -203,10 +204,15 @@ class EpilogueValues:
         """One row of a TMA box of C: longer rows are in boxes side by side."""
         return min(self.subtile_n * self.c_type.bits // 8, PANEL_NBYTES)
 
-    @deduced(f"{{p.subtile_n}} elements of D, at most {PANEL_NBYTES} bytes", _TMA)
+    @deduced(f"a subtile, or {HALF_N} with a staging: {{p.staged}}", _TMA)
+    def store_n(self) -> int:
+        """Columns of D that are stored together."""
+        return HALF_N if self.staged else self.subtile_n
+
+    @deduced(f"{{p.store_n}} elements of D, at most {PANEL_NBYTES} bytes", _TMA)
     def d_box_row_nbytes(self) -> int:
         """One row of a TMA box of D: longer rows are in boxes side by side."""
-        return min(self.subtile_n * self.d_type.bits // 8, PANEL_NBYTES)
+        return min(self.store_n * self.d_type.bits // 8, PANEL_NBYTES)
 
     @deduced("{p.c_box_row_nbytes} bytes of C", _TMA)
     def c_box_n(self) -> int:
@@ -225,8 +231,8 @@ class EpilogueValues:
 
     @deduced("{p.subtile_boxes} of each of the panels of {p.d_box_n} columns", _TMA)
     def d_boxes(self) -> int:
-        """TMA boxes of a subtile of D."""
-        return self.subtile_boxes * (self.subtile_n // self.d_box_n)
+        """TMA boxes of the columns of D that are stored together."""
+        return self.subtile_boxes * (self.store_n // self.d_box_n)
 
     @deduced("asked: {value}", _BUILDER)
     def d_stages(self) -> int:
@@ -255,7 +261,12 @@ class EpilogueValues:
 
     @deduced("those of C with reuse_smem_c={p.reuse_smem_c}, else of D", _STORE)
     def store_stages(self) -> int:
-        """Stages that D is written to in turn: those of its ``StorePipeline``."""
+        """Stages that D is written to in turn: those of its ``StorePipeline``.
+
+        With a staging the halves of a tile.
+        """
+        if self.staged:
+            return self.staging_halves
         asked = self.config.epilogue
         return asked.c_stages if self.reuse_smem_c else asked.d_stages
 
@@ -292,6 +303,8 @@ class EpilogueValues:
     )
     def store_stage_nbytes(self) -> int:
         """From one stage of D to the next."""
+        if self.staged:
+            return self.staging_half_nbytes
         nbytes = self.d_subtile_nbytes
         return max(nbytes, self.c_subtile_nbytes) if self.reuse_smem_c else nbytes
 

@@ -10,7 +10,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from fp4ref.gemm.config import GemmConfig
-from fp4ref.gemm.plan.warps import EPILOGUE_THREADS, WARP_THREADS, WarpRole
+from fp4ref.gemm.plan.warps import EPILOGUE_WARPS, WARP_THREADS, WarpRole
+
+ARRIVALS = WARP_THREADS
+"""Of an epilogue warp on a barrier: one of each thread."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +84,7 @@ def rings(
     overlapped: bool,
     releases: int,
     copiers: int,
+    epilogue_warps: int,
 ) -> tuple[RingSpec, ...]:
     """Return the table, in CUTLASS's order of shared memory. Frames 1.2, 1.9, 1.10.
 
@@ -92,7 +96,7 @@ def rings(
         "accumulator",
         accumulators,
         full=Arrivals(1, "tcgen05.commit"),
-        empty=Arrivals(cta_group * EPILOGUE_THREADS, "epilogue warps"),
+        empty=Arrivals(cta_group * epilogue_warps * ARRIVALS, "epilogue warps"),
         producer=WarpRole.MMA,
         consumers=(WarpRole.EPILOGUE,),
         turn=1,
@@ -101,11 +105,13 @@ def rings(
     loads = _load_rings(
         config, stages, stage_tx_bytes, c_tx_bytes, loads_c, releases, copiers
     )
-    dealloc = _dealloc_ring(cta_group, overlapped)
+    dealloc = _dealloc_ring(cta_group, overlapped, epilogue_warps * ARRIVALS)
     return (*loads, clc, accumulator, throttle, *dealloc)
 
 
-def _dealloc_ring(cta_group: int, overlapped: bool) -> tuple[RingSpec, ...]:
+def _dealloc_ring(
+    cta_group: int, overlapped: bool, epilogue_threads: int
+) -> tuple[RingSpec, ...]:
     """What TMEM waits for before it is freed, if the accumulators do not say it.
 
     An overlapped accumulator is given back when only a part has been read. So the
@@ -113,7 +119,7 @@ def _dealloc_ring(cta_group: int, overlapped: bool) -> tuple[RingSpec, ...]:
     """
     threads, by, producer = WARP_THREADS, "MMA warp of the peer", WarpRole.MMA
     if overlapped:
-        threads = cta_group * EPILOGUE_THREADS
+        threads = cta_group * epilogue_threads
         by, producer = "epilogue warps", WarpRole.EPILOGUE
     elif cta_group == 1:
         return ()
@@ -146,7 +152,7 @@ def _load_rings(
             "c",
             config.epilogue.c_stages,
             full=Arrivals(WARP_THREADS, "epilogue load warp", c_tx_bytes),
-            empty=Arrivals(EPILOGUE_THREADS, "epilogue warps"),
+            empty=Arrivals(EPILOGUE_WARPS * ARRIVALS, "epilogue warps"),
             producer=load_c,
             consumers=(WarpRole.EPILOGUE,),
             used=loads_c,

@@ -26,6 +26,7 @@ from fp4ref.gemm.plan.nearest import (
     too_large,
 )
 from fp4ref.gemm.plan.values import Plan
+from fp4ref.gemm.plan.warps import EPILOGUE_WARPS, WARP_THREADS
 from fp4ref.numerics import ScaleFormat
 from fp4ref.numerics.kinds import OPERAND_FORMATS, kind_of
 
@@ -154,6 +155,11 @@ _one_of("delay_tma_store", False, True)
 _one_of("store", "plain", "transposed", gap="gemm-output")
 _one_of("element_wise", "registers", "smem")
 _one_of("tmem_load", "32x32b", "16x256b")
+_one_of("staging", "tiles", "padded", "bulk", "swizzled", "none")
+_one_of("unroll", 1, 2, 4)
+_one_of("release", "loaded", "stored")
+_one_of("warp_order", "mma_first", "load_first")
+_one_of("prefetch_tile", False, True)
 _one_of("subtile_n", 16, 32, 64, 128, gap="gemm-output")
 for _field in ("c_stages", "d_stages", "accumulator_stages", "clc_stages", "splits"):
     _count(_field)
@@ -186,6 +192,25 @@ def _stages(p: Plan) -> str | None:
     return (
         None if stages is None or is_count(stages) else _no_count(p, "stages", stages)
     )
+
+
+_LANES = "PTX: tcgen05.ld, Access restrictions"
+
+
+@rule("every TMEM lane has an epilogue warp", _LANES, "epilogue_warps")
+def _every_lane(p: Plan) -> str | None:
+    asked = p.config.asked("epilogue_warps")
+    if type(asked) is int and asked in (4, 6, 8):
+        return None
+    said = f"epilogue_warps={shown(asked)}: this kernel takes one of 4, 6, 8"
+    if type(asked) is int and 0 < asked < EPILOGUE_WARPS:
+        said = (
+            f"epilogue_warps={asked}: a warp reaches the {WARP_THREADS} lanes from "
+            f"{WARP_THREADS} x (warp mod 4) and no others, so {asked} of them leave "
+            f"{ROWS_OF_A_CTA - asked * WARP_THREADS} rows of the {ROWS_OF_A_CTA} of a "
+            "CTA unread"
+        )
+    return f"{said}. Use epilogue_warps=4"
 
 
 MOST_UNITS = 65_535

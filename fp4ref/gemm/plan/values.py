@@ -12,12 +12,14 @@ from math import prod
 from typing import Any
 
 from fp4ref.gemm.config import GemmConfig
+from fp4ref.gemm.fusion.launch_arguments import fields_of
+from fp4ref.gemm.params import D_ADDRESS, FIELDS, Field
 from fp4ref.gemm.plan.accumulator_values import AccumulatorValues
 from fp4ref.gemm.plan.json_values import json_values
 from fp4ref.gemm.plan.rings import RingSpec, rings
 from fp4ref.gemm.plan.smem_map import Buffer, SmemMap
 from fp4ref.gemm.plan.tmem_map import TmemMap
-from fp4ref.gemm.plan.warps import EPILOGUE_WARPS, WARP_THREADS, RoleWarps, warps
+from fp4ref.gemm.plan.warps import WARP_THREADS, RoleWarps, WarpRole, warps
 from fp4ref.gemm.why import Deduced, Why, deduced
 from fp4ref.hardware.clc import RESPONSE_NBYTES
 from fp4ref.hardware.shared_memory import NBYTES as SMEM_NBYTES
@@ -150,11 +152,17 @@ class Plan(AccumulatorValues):
 
     # -- roles, rings and maps -----------------------------------------------------
 
-    @deduced("one warp a role and four of epilogue, by their order", _KERNEL)
+    @deduced(
+        "one warp a role and {c.epilogue_warps} of epilogue, order {c.warp_order}",
+        _KERNEL,
+    )
     def warps(self) -> tuple[RoleWarps, ...]:
         """The table of roles."""
         return warps(
-            loads_c=self.loads_c, asks_clc=self.config.tiles.scheduler == "clc"
+            loads_c=self.loads_c,
+            asks_clc=self.config.tiles.scheduler == "clc",
+            order=self.config.warps.warp_order,
+            epilogue_warps=self.config.warps.epilogue_warps,
         )
 
     @deduced("fixed by the machine", "PTX: warps")
@@ -162,10 +170,13 @@ class Plan(AccumulatorValues):
         """Threads of a warp."""
         return WARP_THREADS
 
-    @deduced("one for each quarter of the TMEM lanes", "PTX: tcgen05.ld access")
+    @deduced(
+        "asked: {value}; each quarter of the TMEM lanes has one or two",
+        "PTX: tcgen05.ld access",
+    )
     def epilogue_warps(self) -> int:
         """Warps of the epilogue."""
-        return EPILOGUE_WARPS
+        return self.config.warps.epilogue_warps
 
     @deduced("{p.warp_threads} of {p.epilogue_warps} warps", _KERNEL)
     def epilogue_threads(self) -> int:
@@ -207,6 +218,7 @@ class Plan(AccumulatorValues):
             overlapped=self.overlapped,
             releases=self.a_parts + self.b_parts - 1,
             copiers=WARP_THREADS if self.by_cp_async else 0,
+            epilogue_warps=self.epilogue_warps,
         )
 
     @deduced("what lies behind the barriers: answers, TMEM pointer, tiles", _KERNEL)
@@ -268,6 +280,16 @@ class Plan(AccumulatorValues):
     @cached_property
     def _by_name(self) -> dict[str, Buffer]:
         return {each.name: each for each in self.buffers}
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        """Every field of the kernel's parameter block; the tree's come last."""
+        of_rows = (D_ADDRESS,) if self.addresses_d else ()
+        return (*FIELDS, *of_rows, *fields_of(self.fusion))
+
+    def first_warp(self, role: WarpRole) -> int:
+        """Return the first warp of a role."""
+        return next(each.first for each in self.warps if each.role is role)
 
     def ring(self, name: str) -> RingSpec:
         """Return a row of the table of rings."""

@@ -55,19 +55,29 @@ EPILOGUE_WARPS = 4
 EPILOGUE_THREADS = EPILOGUE_WARPS * WARP_THREADS
 
 
-def warps(*, loads_c: bool, asks_clc: bool) -> tuple[RoleWarps, ...]:
+ORDERS: dict[str, tuple[WarpRole, ...]] = {
+    "mma_first": tuple(WarpRole),
+    "load_first": (WarpRole.MAINLOOP_LOAD, WarpRole.MMA, WarpRole.EPILOGUE),
+}
+"""Roles in the order of the warps: CUTLASS's, and document 003's."""
+
+
+def warps(
+    *,
+    loads_c: bool,
+    asks_clc: bool,
+    order: str = "mma_first",
+    epilogue_warps: int = EPILOGUE_WARPS,
+) -> tuple[RoleWarps, ...]:
     """Return the table of roles, in the order of the warps."""
     works = {WarpRole.EPILOGUE_LOAD: loads_c, WarpRole.SCHEDULER: asks_clc}
-    counts = dict.fromkeys(WarpRole, 1) | {WarpRole.EPILOGUE: EPILOGUE_WARPS}
-    return tuple(
-        RoleWarps(
-            role,
-            role.value,
-            counts[role],
-            works.get(role, True),
-        )
-        for role in WarpRole
-    )
+    found: list[RoleWarps] = []
+    first = 0
+    for role in ORDERS[order]:
+        count = epilogue_warps if role is WarpRole.EPILOGUE else 1
+        found.append(RoleWarps(role, first, count, works.get(role, True)))
+        first += count
+    return tuple(found)
 
 
 CTA_WARPS = sum(each.count for each in warps(loads_c=False, asks_clc=True))
