@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Final
 
+from fp4ref.lab import compiled_003
 from fp4ref.lab.banks import Access, access
 from fp4ref.lab.bounds import (
     RESOURCES,
