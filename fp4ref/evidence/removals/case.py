@@ -94,6 +94,18 @@ _DELAYED = GemmConfig.nvfp4(
 )
 _UNROLLED = GemmConfig.nvfp4(mma_loop="unrolled", stages=2)
 _LATE = GemmConfig.nvfp4(delay_tma_store=True, **_FEW_STAGES)
+_STAGED: dict[str, Any] = {
+    "operand_format": "e4m3",
+    "tile_n": 256,
+    "stages": 2,
+    "d_format": "bf16",
+    "scheduler": "static",
+}
+_OF_003 = {"warp_order": "load_first", "prefetch_tile": True}
+_PADDED = GemmConfig.nvfp4(staging="padded", **_OF_003, **_PAIR | _STAGED)
+_ONE_HALF = GemmConfig.nvfp4(staging="padded", **_STAGED | {"tile_n": 128})
+_BULK = GemmConfig.nvfp4(staging="bulk", **_STAGED)
+_SWIZZLED = GemmConfig.nvfp4(staging="swizzled", **_STAGED)
 CASES: Mapping[str, Case] = MappingProxyType(
     {
         case.name: case
@@ -111,6 +123,10 @@ CASES: Mapping[str, Case] = MappingProxyType(
             Case("unrolled", _UNROLLED, (384, 64, 1792)),
             Case("cp.async", _COPIES, (256, 64, 784)),
             Case("cp.async, one k-tile", _COPIES, (128, 64, 80)),
+            Case("padded rows", _PADDED, (768, 256, 384), 2),
+            Case("bulk copies of rows", _BULK, (384, 256, 128)),
+            Case("swizzled panels", _SWIZZLED, (384, 256, 128)),
+            Case("one half of padded rows", _ONE_HALF, (384, 128, 128)),
         )
     }
 )
