@@ -53,6 +53,7 @@ def tables(request: Request) -> tuple[Table, ...]:
         ),
         _fits(),
         *compiled_tables(),
+        compiled_003.table(),
         *clock_tables(request.parameters),
         *experiment_tables(request.parameters),
     ]
