@@ -425,10 +425,11 @@ def functions_of_viz() -> Iterator[Public]:
         {
             **{"run": RUN, "kernel": KERNEL, "view": "timeline"},
             **{"views": ["timeline", "tmem"], "step": 3, "sms": [0], "tiles": 1},
+            "pace": "milestones",
         },
         {
             **{"run": "run", "kernel": "run", "view": "choice", "views": "names"},
-            **{"step": "whole", "sms": "wholes", "tiles": "whole"},
+            **{"step": "whole", "sms": "wholes", "tiles": "whole", "pace": "choice"},
         },
         {"kernel": (None,)},
     )
