@@ -11,7 +11,8 @@ from fp4ref.trace.events import Event
 def to_perfetto(events: Sequence[Event], meta: dict[str, Any]) -> dict[str, Any]:
     """Return one row for each event.
 
-    With times its microseconds are those of the model; else a step is 1 microsecond.
+    With times its microseconds are those of the model, or clocks if the trace does not
+    say how long one is; else a step is 1 microsecond.
     Asynchronous work is drawn from issue to landing on its unit's track, with an arrow
     to a landing from each one that it waited for.
     """
@@ -52,7 +53,8 @@ def _span(
     if event.kind == "land" and event.issued >= 0:
         start = events[event.issued].end
     start = event.start if start is None else start
-    scale = 1e6 / meta["timing"]["clock"]
+    timing = meta.get("timing")
+    scale = 1e6 / timing["clock"] if timing else 1.0
     return start * scale, (event.end - start) * scale
 
 

@@ -41,7 +41,7 @@ class Graph:
     """
 
     def __init__(self, trace: Trace) -> None:
-        if "timing" not in trace.meta:
+        if trace.meta.get("timing") is None:
             name = trace.meta.get("schedule", "unknown")
             raise InputError(
                 f"a trace of the schedule {name!r:.40} has no times; record one with "
