@@ -128,7 +128,6 @@ NO_GAP = {
     "workload": "products that are there",
     "'timing'": "a trace with times or without",
     "pace": "views of the player",
-    "given['verdict']": "verdicts of a step to a leaner loop",
     "bounds.py cta_group": "shapes of which an interval was published",
     "ring": "rings of the trace",
     "view": "views of the player",
