@@ -126,7 +126,6 @@ NO_GAP = {
     "records.py table[name]": "states of an experiment",
     "id": "experiments and tables that are there",
     "workload": "products that are there",
-    "'timing'": "a trace with times or without",
     "pace": "views of the player",
     "bounds.py cta_group": "shapes of which an interval was published",
     "ring": "rings of the trace",
