@@ -68,6 +68,9 @@ def test_a_recorded_launch_raises_all_races_at_its_end():
     assert "causality order" in text
     (race,) = caught.value.races
     assert race.runs == ((0x602, 2),)
+    line = racing.__code__.co_firstlineno
+    sides = {race.first.source, race.second.source}
+    assert sides == {f"test_order_report.py:{line + at}" for at in (2, 4)}
     report = on.order.findings.to_dict()
     assert report["verdict"] == "error"
     assert report["races"][0]["failure"] == "missing synchronisation"

@@ -87,6 +87,27 @@ def test_relaxed_operations_order_with_fences(schedule, fenced):
 
 
 @every
+def test_a_wait_for_the_phase_before_learns_nothing_of_this_one(schedule):
+    """Parity 1 of a new barrier is over at once, whoever has arrived."""
+    silent = Semantics(relaxed=True, scope="cta")
+
+    def giving(warp):
+        yield from ready(warp, 2, 1)
+        smem.st(warp, WORD, ZEROS)
+        mbarrier.arrive(warp, MBAR)
+        mbarrier.arrive(warp, MBAR + 8, semantics=silent)
+
+    def taking(warp):
+        yield from ready(warp)
+        yield from mbarrier.try_wait(warp, MBAR + 8, 0, silent)  # it has arrived
+        yield from mbarrier.try_wait(warp, MBAR, 1)
+        smem.ld(warp, WORD, 4)
+        mbarrier.arrive(warp, MBAR)
+
+    assert Failure.SYNC in failures(giving, taking, schedule=schedule, setup=written)
+
+
+@every
 @pytest.mark.parametrize("writer", [0, 1])
 def test_bar_arrive_gives_and_never_takes(schedule, writer):
     def arriving(warp):

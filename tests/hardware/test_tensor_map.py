@@ -288,7 +288,8 @@ def test_foreign_bytes_are_refused(word, bits):
     data[4 * word : 4 * word + 4] = (
         int.from_bytes(data[4 * word : 4 * word + 4], "little") | bits
     ).to_bytes(4, "little")
-    with pytest.raises(TensorMapError, match="word 2"):
+    shown = int.from_bytes(data[8:12], "little")
+    with pytest.raises(TensorMapError, match=f"word 2 is {shown:#010x}"):
         TensorMap.from_bytes(bytes(data))
 
 

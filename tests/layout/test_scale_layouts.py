@@ -57,6 +57,20 @@ def test_8x4_has_rows_of_four_in_blocks_of_32_bytes() -> None:
     assert offsets[[0, 7, 8, 8], [3, 0, 0, 4]].tolist() == [3, 28, 64, 96]
 
 
+@pytest.mark.parametrize("dtype", [np.int8, np.uint16, np.float32, bool])
+def test_only_codes_are_laid_out(dtype: type) -> None:
+    with pytest.raises(InputError, match="need a uint8 matrix of codes"):
+        LaidOutScales.of(np.ones((8, 4), dtype), "8x4")
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_rows_are_counted_from_zero_and_columns_from_one(layout: str) -> None:
+    assert layout_nbytes(0, 1, layout) == 0  # type: ignore[arg-type]
+    for rows, cols in ((-1, 4), (4, 0)):
+        with pytest.raises(InputError, match="need a whole number of at least"):
+            layout_nbytes(rows, cols, layout)  # type: ignore[arg-type]
+
+
 def test_128x4_is_that_of_the_kernel() -> None:
     matrix = scales(300, 6)
     assert (LaidOutScales.of(matrix, "128x4").data == swizzle_scales(matrix)).all()

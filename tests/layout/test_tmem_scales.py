@@ -50,6 +50,7 @@ def test_where_the_scales_of_an_n_tile_start(
     tile_n: int, starts: list[tuple[int, int]]
 ) -> None:
     assert [sfb_start(tile_n, n) for n in range(4)] == starts
+    assert {type(part) for n in range(4) for part in sfb_start(tile_n, n)} == {int}
     assert [sfb_column_shift(tile_n, n) for n in range(4)] == [s for _, s in starts]
 
 
