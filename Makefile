@@ -7,7 +7,7 @@ BIN := .venv/bin
 endif
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: help walk lab book book-jupyter class grade dev lint fix one test soak conformance removals record bench clean
+.PHONY: help walk lab book book-jupyter class grade dev lint fix one test soak conformance removals mutants record bench clean
 help:
 	@echo "make walk   a real matrix product through the kernel, every bit checked"
 	@echo "make lab    JupyterLab with the notebooks, from 00"
@@ -22,6 +22,7 @@ help:
 	@echo "make soak   the long tests: thousands of seeds, shapes and bit flips"
 	@echo "make conformance  other people's kernels on the emulated SM; rewrites the table"
 	@echo "make removals  leave out each synchronisation operation; rewrites the table"
+	@echo "make mutants  random changes of the rules, each against its tests; goes on where it was"
 	@echo "make record  what CUTLASS and ptxas say, for the errata; rewrites the record"
 	@echo "make bench  speed, beside what you would use instead"
 	@echo "make clean  remove .venv and caches"
@@ -114,6 +115,12 @@ conformance: .venv/dev
 
 removals: .venv/dev
 	$(BIN)/python -m fp4ref.evidence.removals
+
+# Only a new draw needs Cosmic Ray: add --draw SEED.
+mutants: export OPENBLAS_NUM_THREADS = 1
+mutants: .venv/dev
+	@$(PIP) install 'cosmic-ray>=8.7,<9'
+	$(BIN)/python tests/mutants/run.py $(MUTANTS)
 
 record: .venv/dev
 	$(BIN)/python conformance/record/make.py

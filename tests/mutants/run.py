@@ -1,0 +1,166 @@
+"""run: 300 random mutants of four rooms, each against the tests that touch its line.
+
+``make mutants``, or ``python tests/mutants/run.py [--work FOLDER] [--seconds N]``. What
+is done is in ``results.jsonl`` beside this file, a line for each mutant, so a run that
+is stopped goes on where it was. ``--draw SEED`` draws others and forgets the results.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+import time
+from collections import Counter
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from drawn import HERE, RESULTS, Mutant, explained, keep, mutants, results
+from one_mutant import Verdict, changed, verdict
+from which_tests import Touching
+
+ROOT = HERE.parents[1]
+DAY = "20261130"
+"""Which cases of rotating tests run: those of one day, for all mutants."""
+
+ROOMS = ["hardware", "layout", "numerics", "ptx"]
+COUNT = 300
+COMPILED = ("compiled", "decoded_operands", "doubts", "factors", "formats", "sides")
+"""Modules whose values Numba keeps in what it compiled from other files."""
+
+
+def head() -> str:
+    """Return the commit that is copied."""
+    command = ["git", "rev-parse", "HEAD"]
+    return subprocess.run(
+        command, cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout.strip()
+
+
+def copied(work: Path) -> Path:
+    """Return a copy of the committed tree, made once for a folder."""
+    tree = work / "tree"
+    if not tree.exists():
+        packed = subprocess.run(
+            ["git", "archive", "HEAD"], cwd=ROOT, capture_output=True, check=True
+        ).stdout
+        with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
+            archive.extractall(tree, filter="data")
+        # By content: a mutant may have the size and the second of the right file.
+        command = [sys.executable, "-m", "compileall", "-q", "fp4ref", "tests"]
+        by_content = ["--invalidation-mode", "checked-hash"]
+        subprocess.run([*command, *by_content], cwd=tree, check=True)
+        # Pytest keeps what it makes of each file of tests, too.
+        command = [sys.executable, "-m", "pytest", "-q", "--collect-only"]
+        folders = [f"tests/{room}" for room in ROOMS]
+        subprocess.run([*command, *folders], cwd=tree, stdout=subprocess.DEVNULL)
+    return tree
+
+
+@cache
+def touching(work: Path, room: str) -> Touching:
+    """Return which tests of the room touch which line; measured once for a copy."""
+    file, tree = work / f"touched-{room}.json", work / "tree"
+    if not file.exists():
+        print(f"{room}: which tests touch which line", flush=True)
+        watched = work / "watched"
+        shutil.copytree(tree, watched)
+        command = [HERE / "touching.py", room, watched, file]
+        subprocess.run(
+            [sys.executable, *map(str, command)],
+            check=True,
+            stdout=subprocess.DEVNULL,
+            env=os.environ | {"FP4REF_SEED": DAY, "PYTHONPATH": str(watched)},
+        )
+        shutil.rmtree(watched)
+    return Touching(json.loads(file.read_text("utf-8")))
+
+
+def tried(mutant: Mutant, tree: Path, measured: Touching) -> Verdict:
+    """Run the tests of its room on one mutant."""
+    right = (tree / mutant.file).read_text("utf-8")
+    total = Verdict("survived")
+    environment = {"FP4REF_SEED": DAY}
+    stem = Path(mutant.file).stem
+    with tempfile.TemporaryDirectory() as fresh:
+        if stem.endswith("_jit") or stem in COMPILED:
+            environment["NUMBA_CACHE_DIR"] = fresh
+        for part in measured.tests(mutant):
+            limit = 20 + int(4 * sum(measured.cost[test] for test in part))
+            with changed(tree, mutant.file, mutant.changed(right)):
+                found = verdict(tree, part, limit, environment)
+            found.seconds = round(found.seconds + total.seconds, 1)
+            found.tests += total.tests
+            total = found
+            if found.verdict != "survived":
+                break
+    return total
+
+
+def summary(wanted: list[Mutant], done: dict[str, dict[str, Any]]) -> str:
+    """Say how many ran, how many were killed, and which were not."""
+    rows = [done[each.id] for each in wanted if each.id in done]
+    why = explained()
+    count = Counter(row["verdict"] for row in rows)
+    alive = [
+        each for each in wanted if done.get(each.id, {}).get("verdict") == "survived"
+    ]
+    lines = [
+        f"{len(rows)} of {len(wanted)} ran: {count['killed']} killed, "
+        f"{count['limit']} ended at a limit, {len(alive)} survived, "
+        f"{sum(each.id in why for each in alive)} of these explained"
+    ]
+    for each in alive:
+        if each.id not in why:
+            lines.append(f"{each.id} {each.file}:{each.line} {each.operator}")
+            lines.append(f"  - {each.old.strip()}\n  + {each.new.strip()}")
+    return "\n".join(lines)
+
+
+def run(work: Path, seconds: float, rooms: list[str], again: set[str]) -> None:
+    """Try what has no result yet, until the time is over."""
+    tree, end = copied(work), time.monotonic() + seconds
+    done = results()
+    for each in mutants():
+        finished = each.id in done and each.id not in again
+        if finished or each.room not in rooms or time.monotonic() > end:
+            continue
+        try:
+            row = {"id": each.id} | vars(tried(each, tree, touching(work, each.room)))
+        except ValueError as error:  # its lines have changed since
+            print(error)
+            continue
+        with RESULTS.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(row) + "\n")
+        print(row, flush=True)
+
+
+def main() -> None:
+    """Draw, run, say."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--work", type=Path, default=ROOT / ".mutants")
+    parser.add_argument("--seconds", type=float, default=float("inf"))
+    parser.add_argument("--rooms", nargs="*", default=ROOMS, metavar="ROOM")
+    parser.add_argument("--draw", type=int, metavar="SEED")
+    parser.add_argument("--again", nargs="*", default=[], metavar="ID")
+    parser.add_argument("--summary", action="store_true")
+    given = parser.parse_args()
+    if given.draw is not None:
+        from places import draw  # needs Cosmic Ray; nothing else does
+
+        keep(given.draw, head(), draw(ROOT, given.draw, COUNT))
+    if not given.summary:
+        given.work.mkdir(parents=True, exist_ok=True)
+        run(given.work.resolve(), given.seconds, given.rooms, set(given.again))
+    print(summary(mutants(), results()))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,82 @@
+"""mutants: the draw, its record, and a change that a test sees."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from drawn import DRAWN, Mutant, explained, mutants, results
+from touching import CALL, watched
+from which_tests import Touching
+
+ROOT = Path(__file__).parents[2]
+TEXT = """\
+from functools import cache
+
+MOST = 4
+
+
+@cache
+def least(values):
+    \"\"\"Return the least.\"\"\"
+    found = MOST
+    for value in values:
+        if value < found:
+            found = value
+        elif value == 0:
+            return 0
+    return found
+"""
+
+
+def at(line: int, new: str) -> Mutant:
+    lines = TEXT.splitlines(True)
+    return Mutant("fp4ref/layout/x.py", lines[line - 1], new, 0, line, "by hand")
+
+
+def test_a_mutant_is_found_by_the_text_of_its_lines() -> None:
+    mutant = at(11, "        if value <= found:\n")
+    later = "# a line before\n" + TEXT
+    assert mutant.first_line(later) == 12
+    assert mutant.changed(later) == later.replace("value <", "value <=")
+    with pytest.raises(ValueError, match="is not there any more; draw again"):
+        mutant.changed(later.replace("found", "best"))
+
+
+def test_of_equal_lines_it_is_the_one_that_was_drawn() -> None:
+    mutant = Mutant("fp4ref/layout/x.py", "y = 1\n", "y = 2\n", 1, 3, "by hand")
+    assert mutant.changed("y = 1\nyy = 1\ny = 1\n") == "y = 1\nyy = 1\ny = 2\n"
+
+
+@pytest.mark.parametrize(("line", "before"), [(11, 11), (12, 12), (13, 11), (6, 9)])
+def test_a_call_stands_before_the_changed_statement(line: int, before: int) -> None:
+    """Before the head of an ``elif``, and for a decorator, in the function below."""
+    mutant = at(line, "")
+    lines = watched(TEXT, [mutant]).splitlines()
+    (call,) = (i for i, text in enumerate(lines, 1) if CALL in text)
+    assert lines[call] == TEXT.splitlines()[before - 1]
+    compile("\n".join(lines), "x.py", "exec")
+
+
+def test_likely_tests_come_first_and_untouched_ones_not_at_all() -> None:
+    mutant = at(11, "")
+    cost = {"a_test.py::dear": 2.0, "test_x.py::one": 3.0, "test_y.py::other": 0.1}
+    touched = {mutant.id: ["a_test.py::dear", "test_x.py::one"]}
+    found = Touching({"cost": cost, "touched": touched})
+    assert found.tests(mutant) == [["test_x.py::one", "a_test.py::dear"]]
+    nobody = Touching({"cost": cost, "touched": {}})
+    assert len([t for part in nobody.tests(mutant) for t in part]) == 3
+
+
+def test_the_record_is_of_this_draw() -> None:
+    drawn = {each.id: each for each in mutants()}
+    assert len(drawn) == 300 == len(json.loads(DRAWN.read_text("utf-8"))["mutants"])
+    assert {each.room for each in drawn.values()} == {
+        *("hardware", "layout", "numerics", "ptx")
+    }
+    found = results()
+    assert found.keys() <= drawn.keys()
+    alive = {id for id, row in found.items() if row["verdict"] == "survived"}
+    assert explained().keys() <= alive
+    assert all(row["by"] for id, row in found.items() if id not in alive)
