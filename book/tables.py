@@ -13,6 +13,7 @@ from fp4ref.evidence.fidelity import (
     Rule,
     known_share,
     of_default_gemm,
+    of_machine,
     select,
     shares,
     standings,
@@ -40,7 +41,8 @@ def fidelity() -> str:
     """Return the fidelity table: shares, every rule, and what is not modelled."""
     blocks = [_shares(), "## What the default GEMM needs", _default_gemm()]
     blocks += ["## Rules", _rules(), "## Kernels that a wrong rule breaks"]
-    blocks += [_witnesses(), "## Not modelled", _gaps()]
+    blocks += [_witnesses(), "## Which outside witness each rule of the machine has"]
+    blocks += [_of_machine(), "## Not modelled", _gaps()]
     return "\n\n".join(blocks) + "\n"
 
 
@@ -90,6 +92,28 @@ def _shares() -> str:
     for kind, share in shares().items():
         count = len(select(evidence=kind))
         lines.append(row(kind.value, str(count), f"{100 * share:.1f} %"))
+    return "\n".join(lines)
+
+
+def _of_machine() -> str:
+    """Return the rules of the machine by their outside witness."""
+    found = of_machine()
+    by_witness: dict[str, list[str]] = {}
+    for id, witness in found.items():
+        by_witness.setdefault(witness, []).append(f"`{id}`")
+    without = by_witness.pop("", [])
+    known = len(found) - len(without)
+    lines = [
+        f"Of the {len(found)} rules whose code is in `hardware/`, an outside witness "
+        f"fails {known} when one of them alone is made wrong. The other "
+        f"{len(without)} are unwitnessed: a test of ours checks each, and nothing from "
+        "outside. Many of them say what is refused, which a right kernel never does.\n",
+        row("witness", "rules", "which"),
+        row("---", "---:", "---"),
+    ]
+    for witness, ids in sorted(by_witness.items()):
+        lines.append(row(witness, str(len(ids)), ", ".join(ids)))
+    lines.append(row("none yet", str(len(without)), ", ".join(without)))
     return "\n".join(lines)
 
 

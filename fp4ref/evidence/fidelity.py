@@ -165,6 +165,30 @@ def standing(rule: Rule) -> Standing:
     return Standing.SM_100 if waits_for_sm_100(rule) else Standing.UNMEASURED
 
 
+WITNESSED_FILE = "outside_witnesses.json"
+"""Written by ``tests/evidence/outside_witnesses.py``, for rules of the machine."""
+
+
+def of_machine() -> dict[str, str]:
+    """Return the outside witness of each rule of the machine, by id; '' without one.
+
+    A measurement or a kernel that the row names, whose test fails if the rule is wrong,
+    or what the record says of the other rows.
+    """
+    text = files("fp4ref").joinpath("data", WITNESSED_FILE).read_text("utf-8")
+    record = json.loads(text)
+    found = {}
+    for rule in RULES:
+        if rule.mutation.code.startswith("fp4ref.hardware"):
+            named = {
+                Evidence.MEASURED: "a recording of an H200",
+                Evidence.OUTSIDE_KERNEL: rule.killed_by.partition(":")[0],
+            }.get(rule.evidence, "")
+            tried: dict[str, str] = record.get(rule.id, {})
+            found[rule.id] = named or tried.get("witness", "")
+    return found
+
+
 NEEDED_FILE = "default_gemm_rules.json"
 """Written by ``tests/evidence/default_gemm.py``, which breaks every rule in turn."""
 

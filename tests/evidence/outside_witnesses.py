@@ -1,0 +1,234 @@
+"""outside_witnesses: which outside witness sees each rule of the machine made wrong.
+
+A witness knows nothing of this machine: a recording of an H200, or a kernel of Triton
+or Gluon, compiled here, with its meaning in NumPy. A rule is made wrong as the fidelity
+table says; the witnesses that execute the changed statement are tried, the cheapest
+first, until one gives another result. Rules whose row already names its witness, a
+measurement or an outside kernel, are proved by ``test_fidelity.py``.
+
+``python tests/evidence/outside_witnesses.py`` goes on where the record ends; ``--again
+id ...`` tries rows again. Needs triton; without it only recordings are asked.
+"""
+
+from __future__ import annotations
+
+import argparse
+import builtins
+import json
+import signal
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from importlib.resources import files
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+TESTS = ROOT / "tests"
+sys.path[:0] = [
+    *(str(TESTS / each) for each in ("", "device", "evidence", "mutants")),
+    *(str(ROOT), str(ROOT / "conformance")),
+]
+
+from mutate import _compiled, _forget, _function, _source, applied  # noqa: E402
+from touching import CALL, spots  # noqa: E402
+
+from fp4ref.errors import Fp4refError  # noqa: E402
+from fp4ref.evidence.fidelity import (  # noqa: E402
+    RULES,
+    WITNESSED_FILE,
+    Evidence,
+    Rule,
+)
+
+FILE = Path(str(files("fp4ref").joinpath("data", WITNESSED_FILE)))
+NAMED = (Evidence.MEASURED, Evidence.OUTSIDE_KERNEL)
+LIMIT = 120.0
+"""CPU seconds of one witness under a wrong rule."""
+
+Part = tuple[str, Callable[[], str]]
+
+CASES = (
+    *("host TMA f16, 1 stage", "device TMA f16", "MXFP8 E4M3, 1 stage"),
+    *("matmul f16, 32x32x32, 3 stages, 4 warps", "row sums f32, cp.async"),
+    *("host TMA bf16, warps specialised, 2 stages", "NVFP4, 2 stages"),
+    *("column sums f32", "histogram", "matmul f16, warps specialised"),
+    *("MXFP8 E5M2 x E4M3, 2 stages", "attention f16, D = 64, 1 stages"),
+    *("NVFP4, TMA and tcgen05.mma", "host TMA f16, persistent, flattened"),
+    *("device TMA E4M3", "matmul bf16, N-major B, bias, ReLU"),
+    *("bf16 x MXFP4", "MXFP4, 4 stages", "host TMA f16, 3 stages"),
+    *("matmul tf32, 128x64x32, 3 stages, 4 warps",),
+)
+"""Kernels that use different operations; the others of conformance repeat them."""
+
+
+# -- the witnesses -----------------------------------------------------------------
+
+
+def recordings() -> Iterator[Part]:
+    """Yield what an H200 did, by the emulator and by the recorded PTX."""
+    from recordings import BACKENDS, differences
+
+    from probes.probe import probes
+
+    for name in probes():
+        for backend in BACKENDS:
+            yield (
+                f"H200 recording {name}, {backend}",
+                lambda n=name, b=backend: "; ".join(differences(n, b))[:200],
+            )
+
+
+def kernels() -> Iterator[Part]:
+    """Yield Triton's and Gluon's kernels: their results, then what races."""
+    import triton_table
+    from triton_cases import run_case
+
+    from fp4ref.hardware.machine import Machine
+    from fp4ref.hardware.schedule import make_schedule
+
+    def results(case: Any, schedule: str, ordering: Any) -> str:
+        run_case(case, Machine(2, make_schedule(schedule), ordering))
+        return ""
+
+    def races(case: Any) -> str:
+        machine = Machine(2, make_schedule("late"), "shipped", races="collect")
+        run_case(case, machine)
+        found = [
+            (r.severity, r.failure.value.name, r.first.operation, r.second.operation)
+            for r in machine.order.findings.races
+        ]
+        return "race search: " + str(sorted(set(found)))[:200]
+
+    for case in triton_table.every_case():
+        if case.name in CASES:
+            name = triton_table.name_of(case)
+            case.compiled  # noqa: B018  before a rule is wrong
+            for schedule in ("late", "eager"):
+                yield (
+                    f"{name}, {schedule}",
+                    lambda c=case, s=schedule: results(c, s, "shipped"),
+                )
+            yield f"{name}, races", lambda c=case: races(c)
+            yield f"{name}, by the text", lambda c=case: results(c, "late", "ptx")
+
+
+def outcome(run: Callable[[], str]) -> str:
+    """Return what a witness gives, or how it is stopped; a slip says nothing."""
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        raise TimeoutError
+
+    signal.signal(signal.SIGPROF, stop)
+    signal.setitimer(signal.ITIMER_PROF, LIMIT)
+    try:
+        return run()
+    except (AssertionError, Fp4refError) as error:
+        said = str(error).strip().partition("\n")[0][:160]
+        return f"{type(error).__name__}: {said}"
+    except TimeoutError:
+        return "no end"
+    except Exception as error:  # a wrong rule may do anything
+        return f"slip: {type(error).__name__}"
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+
+
+# -- which of them execute a rule --------------------------------------------------
+
+
+def _line(rule: Rule, source: str) -> int:
+    return source[: source.index(rule.mutation.right)].count("\n") + 1
+
+
+@contextmanager
+def watched(rules: Sequence[Rule]) -> Iterator[set[str]]:
+    """Collect the rules whose statements are executed."""
+    touched: set[str] = set()
+    by_code: dict[str, list[Rule]] = defaultdict(list)
+    for rule in rules:
+        by_code[rule.mutation.code].append(rule)
+    with ExitStack() as stack:
+        patch = stack.enter_context(pytest.MonkeyPatch.context())
+        patch.setattr(builtins, CALL, touched.add, raising=False)
+        for code, of_code in by_code.items():
+            _, function = _function(code)
+            source = _source(function)
+            lines = source.splitlines(True)
+            calls = []
+            for rule in of_code:
+                for each in spots(source, _line(rule, source)):
+                    call = f"{' ' * each.col_offset}{CALL}({rule.id!r})\n"
+                    calls.append((each.lineno, call))
+            for at, call in sorted(calls, reverse=True):
+                lines.insert(at - 1, call)
+            text = "".join(lines)
+            patch.setattr(function, "__code__", _compiled(text, function))
+        _forget()
+        yield touched
+    _forget()
+
+
+# -- the record --------------------------------------------------------------------
+
+
+def wanted() -> list[Rule]:
+    """Return the rules of the machine whose row names no outside witness."""
+    return [
+        rule
+        for rule in RULES
+        if rule.mutation.code.startswith("fp4ref.hardware")
+        and rule.evidence not in NAMED
+    ]
+
+
+def seen(rule: Rule, parts: Sequence[tuple[Part, str]]) -> dict[str, Any]:
+    """Make one rule wrong; which of the witnesses sees it first, or who was tried."""
+    tried = []
+    with applied(rule.mutation):
+        for (name, run), right in parts:
+            found = outcome(run)
+            if found != right and not found.startswith("slip"):
+                return {"witness": name, "shows": found or "another result"}
+            tried.append(name)
+    return {"witness": "", "tried": tried}
+
+
+def main() -> None:
+    """Go on with the record."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--again", nargs="*", default=[], metavar="ID")
+    parser.add_argument("--seconds", type=float, default=float("inf"))
+    parser.add_argument("--recordings", action="store_true", help="no kernels")
+    given = parser.parse_args()
+    record: dict[str, Any] = json.loads(FILE.read_text("utf-8"))
+    rules = [r for r in wanted() if r.id not in record or r.id in given.again]
+    parts = list(recordings()) + ([] if given.recordings else list(kernels()))
+    known: list[tuple[Part, str, float, set[str]]] = []
+    for part in parts:
+        with watched(rules) as touched:
+            outcome(part[1])
+        before = time.process_time()
+        right = outcome(part[1])
+        spent = time.process_time() - before
+        print(f"{part[0]}: {len(touched)} rules, {spent:.1f} s {right}", flush=True)
+        known.append((part, right, spent, set(touched)))
+    known.sort(key=lambda each: each[2])
+    end = time.monotonic() + given.seconds
+    for rule in rules:
+        if time.monotonic() > end:
+            break
+        of_rule = [(part, right) for part, right, _, ids in known if rule.id in ids]
+        record[rule.id] = seen(rule, of_rule)
+        print(rule.id, record[rule.id], flush=True)
+        text = json.dumps(dict(sorted(record.items())), indent=1)
+        FILE.write_text(text + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
