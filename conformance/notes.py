@@ -35,6 +35,6 @@ NOTES = [
     "order with that wait and with nothing else.",
     "73 and 74 are told of 2 SMs, because the kernels that fill their tensors have as "
     "many CTAs as that.",
-    "Seconds are of the clock on the wall. Rows of 2026-11-30 ran on a machine that did "
-    "much else, and took about ten times as long as alone.",
+    "Seconds are of the clock on the wall. Rows of 2026-11-30 ran on a machine that "
+    "did much else, and took about ten times as long as alone.",
 ]
