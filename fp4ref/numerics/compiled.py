@@ -9,15 +9,21 @@ threads that sleep when they have nothing to do. Numba's own ``parallel=True`` i
 used: the idle threads of OpenMP spin, and those of BLAS then wait for a processor, so
 that two threads take three times as long as one. A process that has used them cannot
 fork either, and every loop would be compiled twice.
+
+Numba keeps compiled loops on the disk until the file of the loop changes, and does not
+look at the files of what it calls. So `njit` asks that no module of this folder has
+changed: an update of one compiles all its loops again.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from itertools import pairwise
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
@@ -38,6 +44,33 @@ def interpreted(function: Any = None, **options: Any) -> Any:
     return function
 
 
+def sources_digest(folder: Path) -> str:
+    """Return a digest of the names and texts of a folder's modules."""
+    digest = hashlib.sha256()
+    for path in sorted(folder.glob("*.py")):
+        text = path.read_bytes()
+        digest.update(f"{path.name} {len(text)} ".encode() + text)
+    return digest.hexdigest()
+
+
+@cache
+def _stamp() -> str:
+    return sources_digest(Path(__file__).parent)
+
+
+def _kept(**options: Any) -> Any:
+    """Do as ``numba.njit``, and have what it keeps depend on all modules of here."""
+
+    def decorate(function: Callable[..., Any]) -> Any:
+        dispatcher = numba.njit(**options)(function)
+        if options.get("cache"):
+            kept = dispatcher._cache._cache_file
+            kept._source_stamp = (kept._source_stamp, _stamp())
+        return dispatcher
+
+    return decorate
+
+
 njit: Any = interpreted
 THREADS = 1
 """What ``NUMBA_NUM_THREADS`` says; without it, the processors of this process."""
@@ -48,7 +81,7 @@ except ImportError:
     AVAILABLE = False
 else:
     AVAILABLE = True
-    njit = numba.njit
+    njit = _kept
     THREADS = numba.config.NUMBA_NUM_THREADS  # type: ignore[attr-defined]
 
 
