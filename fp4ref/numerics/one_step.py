@@ -10,6 +10,7 @@ from typing import Final
 import numpy as np
 
 from fp4ref.numerics import slabs
+from fp4ref.numerics.blas_threads import multiply
 from fp4ref.numerics.doubts import Doubts, Sums
 from fp4ref.numerics.factors import Factors
 from fp4ref.numerics.formats import F32, F64, I64
@@ -96,9 +97,9 @@ def add_step(
         for f in (a, b)
     )
     if fine_a * fine_b <= 2.0**FLOAT32_BITS:
-        slab: Sums = a.values @ b.values.T
+        slab: Sums = multiply(a.values, b.values)
     elif fine_a * fine_b <= 2.0**FLOAT64_BITS:
-        slab = a.values.astype(np.float64) @ b.values.astype(np.float64).T
+        slab = multiply(*(of.values.astype(np.float64) for of in (a, b)))
     else:
         c[:] = model.tile(*at, slice(step, step + 1), c)
         return c.size

@@ -47,7 +47,7 @@ from typing import Final
 
 import numpy as np
 
-from fp4ref.numerics import slabs
+from fp4ref.numerics import blas_threads, slabs
 from fp4ref.numerics.factors import Factors
 from fp4ref.numerics.formats import F32, I64, NAN_BITS
 from fp4ref.numerics.integer_models import IntegerModel
@@ -90,7 +90,8 @@ def multiply(model: IntegerModel, out: F32 | None = None) -> tuple[F32, TierRepo
                 )
             )
             tile = TileReport(rows, columns)
-            product.tile(np.array(rows), np.array(columns), tile)
+            with blas_threads.one_thread():
+                product.tile(np.array(rows), np.array(columns), tile)
             report.tiles.append(tile)
     nan = np.array(NAN_BITS, np.uint32).view(np.float32)
     d[a.nan] = nan
@@ -262,7 +263,7 @@ class _Product:
         """Multiply one slab."""
         width = self.model.step * plan.steps
         k = slice(s * width, (s + 1) * width)
-        np.matmul(a.values[:, k], b.values[:, k].T, out=out)
+        blas_threads.multiply(a.values[:, k], b.values[:, k], out)
 
     def _first_slabs(
         self, a: Factors, b: Factors, plan: Slabs, count: int, sums: F32
