@@ -16,8 +16,8 @@ Without Numba `one_step` does this by BLAS. Of one output of one instruction,
 5. what remains, and what is zero, below 2^-111, infinite or NaN, is computed by
    `dot_jit.gst_fdpa`, the definition.
 
-e_max is taken too large, by the largest exponents of each side, which only widens the
-room.
+e_max of a term is that of its scales, also where its products are all zero, which only
+widens the room.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from typing import Final
 
 import numpy as np
 
-from fp4ref.numerics.decoded_operands import GROUP, K_STEP, scale_table
+from fp4ref.numerics.decoded_operands import GROUP, scale_table
 from fp4ref.numerics.elements import ScaleFormat
 from fp4ref.numerics.formats import F32, U8
-from fp4ref.numerics.sides import NO_UNIT, Chain, ScaleNumbers, Side
+from fp4ref.numerics.sides import Chain, ScaleNumbers, Side
 
 MARGIN: Final = 4.25
 """Last kept bits by which the sum in float64 can differ from that of the model."""
@@ -38,9 +38,9 @@ MARGIN: Final = 4.25
 KEPT_BITS: Final = 35
 """Below the largest exponent."""
 
-LANES: Final = 512
-"""Columns of D in one pass at most. One step of B, 64 KB, stays in the second cache; of
-64 to 192 columns, in the first, a call for each row took more than the cache gave."""
+LANES: Final = 1024
+"""Columns of D in one pass at most. A group of B, 32 KB, stays in the first cache for
+all rows of a pass; of fewer columns, a call for each row took more than that gave."""
 
 
 @cache
@@ -48,12 +48,11 @@ def scale_numbers(scale_format: ScaleFormat) -> ScaleNumbers:
     """Return the numbers of a format of scales."""
     significand, exponent = scale_table(scale_format)
     live = significand > 0
-    power = np.ldexp(1.0, exponent)
-    last = np.ldexp((significand & -significand).astype(np.float64), exponent - 3)
+    lowest = np.where(live, significand & -significand, 1)
+    last = exponent - 3 + np.log2(lowest).astype(np.int64)
     return ScaleNumbers(
         np.where(live, np.ldexp(significand / 2.0, exponent - 3), 0.0),
-        np.where(live, power, 0.0),
-        np.where(live, last / 2, NO_UNIT),
+        last - 1,
         significand,
         exponent,
         scale_format is ScaleFormat.UE4M3,
@@ -80,7 +79,7 @@ def side(
         1 for A, `lanes_of` for B, which is cut into blocks of so many columns; the
         last is filled with zeros.
     """
-    from fp4ref.numerics import compiled, groups_jit
+    from fp4ref.numerics import compiled, group_sums_jit, groups_jit
 
     rows, k = codes.shape
     scales = np.repeat(scales, vec_size // GROUP, axis=1)
@@ -89,8 +88,8 @@ def side(
         compiled.read_only(codes),
         scales,
         np.zeros((blocks, k // GROUP, lanes)),
-        np.zeros((blocks, k // K_STEP, lanes)),
-        np.full((blocks, k // K_STEP, lanes), NO_UNIT),
+        np.full((blocks, k // GROUP, lanes), group_sums_jit.DEAD),
+        np.full((blocks, k // GROUP, lanes), -group_sums_jit.DEAD),
         np.zeros((blocks, k, lanes) if lanes > 1 else (0, 0, 0), np.int16),
     )
     compiled.in_pieces(
@@ -119,7 +118,7 @@ def add_chain(
     from fp4ref.numerics import compiled, groups_jit
 
     chain = Chain(a, b, numbers, *_kept(), clean, clean and numbers.narrow)
-    least = max(compiled.PASS // max(2 * c.shape[1], 1), groups_jit.ROWS)
+    least = max(compiled.PASS // max(2 * c.shape[1], 1), groups_jit.CHUNK)
     loop = groups_jit.chain_rows
     return sum(
         compiled.in_pieces(loop, len(c), least, chain, steps.start, steps.stop, c)

@@ -10,11 +10,10 @@ from fp4ref.numerics.compiled import njit
 from fp4ref.numerics.decoded_operands import GROUP, K_STEP
 from fp4ref.numerics.dot_jit import GROUPS, Four, gst_fdpa
 from fp4ref.numerics.formats import F32, F64, I64, U8
-from fp4ref.numerics.sides import I16, NO_UNIT, Chain, ScaleNumbers, Side
+from fp4ref.numerics.group_sums_jit import DEAD, HALVES, sum_groups
+from fp4ref.numerics.sides import I16, Chain, ScaleNumbers, Side
+from fp4ref.numerics.vectors import wide_vectors
 
-HALVES: Final = np.array(
-    [0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12], np.int16
-)
 KEPT: Final = -(1 << 29)
 """Of a float64's bits, those that float32 has."""
 
@@ -28,8 +27,13 @@ RANGE: Final = (0x47F << 52) - LEAST  # to 2^128
 ROUNDER: Final = 1.5 * 2.0**52
 """Times a unit: a number plus and minus it is rounded to that unit."""
 
-ROWS: Final = 64
-"""Of D in one piece of work."""
+ROWS: Final = 4
+"""Of D whose sums are made at once."""
+
+CHUNK: Final = 64
+"""Rows of D that use one step of B while it is in the second cache."""
+
+BIAS: Final = 1023
 
 
 @njit(cache=True)
@@ -43,11 +47,9 @@ def lay_row(row: int, side: Side, numbers: ScaleNumbers) -> None:
             live |= side.codes[row, k] & 7 != 0
         scale = side.scales[row, group]
         side.value[block, group, lane] = numbers.value[scale]
-        if live:
-            step = group // GROUPS
-            power, unit = side.power[block, step, lane], side.unit[block, step, lane]
-            side.power[block, step, lane] = max(power, numbers.power[scale])
-            side.unit[block, step, lane] = min(unit, numbers.unit[scale])
+        if live and numbers.significand[scale] > 0:
+            side.exponent[block, group, lane] = numbers.exponent[scale]
+            side.unit[block, group, lane] = numbers.unit[scale]
     if lanes > 1:
         for k in range(side.codes.shape[1]):
             side.halves[block, k, lane] = HALVES[side.codes[row, k]]
@@ -60,31 +62,14 @@ def lay_rows(first: int, last: int, side: Side, numbers: ScaleNumbers) -> None:
         lay_row(row, side, numbers)
 
 
-@njit(cache=True)
-def sum_group(a: U8, b: I16, sums: I16) -> None:
-    """Add the 16 products of a group for each lane."""
-    a0, a1, a2, a3 = HALVES[a[0]], HALVES[a[1]], HALVES[a[2]], HALVES[a[3]]
-    a4, a5, a6, a7 = HALVES[a[4]], HALVES[a[5]], HALVES[a[6]], HALVES[a[7]]
-    a8, a9, a10, a11 = HALVES[a[8]], HALVES[a[9]], HALVES[a[10]], HALVES[a[11]]
-    a12, a13, a14, a15 = HALVES[a[12]], HALVES[a[13]], HALVES[a[14]], HALVES[a[15]]
-    for j in range(sums.size):
-        sums[j] = (
-            (a0 * b[0, j] + a1 * b[1, j] + a2 * b[2, j] + a3 * b[3, j])
-            + (a4 * b[4, j] + a5 * b[5, j] + a6 * b[6, j] + a7 * b[7, j])
-            + (a8 * b[8, j] + a9 * b[9, j] + a10 * b[10, j] + a11 * b[11, j])
-            + (a12 * b[12, j] + a13 * b[13, j] + a14 * b[14, j] + a15 * b[15, j])
-        )
-
-
 @njit(cache=True, fastmath={"contract"})
 def add_terms(
     sums: I16,
+    tops: I16,
+    units: I16,
     scale: tuple[float, float, float, float],
     scales: F64,
-    bounds: tuple[float, float],
     of: Chain,
-    power: F64,
-    unit: F64,
     c: F32,
     old: F32,
     doubts: I64,
@@ -96,19 +81,17 @@ def add_terms(
     Parameters
     ----------
     sums, scales : (4, lanes)
-    scale
-        Of A.
-    bounds
-        Power and unit of A.
-    power, unit, c, old, doubts : (lanes,)
-        `old` gets C; `doubts` what is not 0 where the result may be wrong.
+        `scale` is A's.
+    tops, units, c, old, doubts : (lanes,)
+        The exponents of `bound_terms`. `old` gets C, `doubts` what is not 0 where the
+        result may be wrong.
 
     Returns
     -------
     int
         Not 0 if any is in doubt.
     """
-    power_a, unit_a = bounds
+    wide_vectors()
     last, place, tame = of.last, of.place, of.tame
     found = np.int64(0)
     for j in range(c.size):
@@ -118,10 +101,14 @@ def add_terms(
         total += np.float64(sums[2, j]) * (scale[2] * scales[2, j])
         total += np.float64(sums[3, j]) * (scale[3] * scales[3, j])
         c_bits = np.int64(before.view(np.int64) & EXPONENT)
-        e_max = max(power_a * power[j], c_bits.view(np.float64))
+        top_bits = np.int64((np.int64(tops[j]) + BIAS) << 52)
+        e_max = max(top_bits.view(np.float64), c_bits.view(np.float64))
         least = e_max * last
         shift = least * ROUNDER
-        lossy = (unit_a * unit[j] < least) | ((before + shift) - shift != before)
+        unit_bits = np.int64((np.int64(units[j]) + BIAS) << 52)
+        lossy = (unit_bits.view(np.float64) < least) | (
+            (before + shift) - shift != before
+        )
         room = e_max * place if lossy else 0.0
         below = np.float64(total - room).view(np.int64)
         above = np.float64(total + room).view(np.int64)
@@ -179,28 +166,6 @@ def by_definition(of: Chain, at: tuple[int, int, int], sums: Four, c: int) -> in
 
 
 @njit(cache=True, forceinline=True)
-def is_sure(of: Chain, at: tuple[int, int, int], sums: Four, c: float) -> bool:
-    """Whether `add_terms` was right, by the exponents and units of each group."""
-    (i, j, step), numbers = at, of.numbers
-    f = GROUPS * step
-    before = np.float64(c)
-    total, unit = before, NO_UNIT
-    e_max = np.int64(before.view(np.int64) & EXPONENT).view(np.float64)
-    for g in range(GROUPS):
-        at_a, at_b = of.a.scales[i, f + g], of.b.scales[j, f + g]
-        total += np.float64(sums[g]) * (numbers.value[at_a] * numbers.value[at_b])
-        e_max = max(e_max, numbers.power[at_a] * numbers.power[at_b])
-        unit = min(unit, numbers.unit[at_a] * numbers.unit[at_b])
-    shift = e_max * of.last * ROUNDER
-    lossy = unit < e_max * of.last or (before + shift) - shift != before
-    room = e_max * of.place if lossy else 0.0
-    below = np.float64(total - room).view(np.int64)
-    above = np.float64(total + room).view(np.int64)
-    size = np.int64(np.float64(total).view(np.int64) & SIZE) - LEAST
-    return bool((below ^ above) & KEPT == 0 and 0 <= size < RANGE)
-
-
-@njit(cache=True, forceinline=True)
 def settle(
     of: Chain, at: tuple[int, int, int], sums: I16, old: F32, doubts: I64, c: F32
 ) -> int:
@@ -223,12 +188,17 @@ def settle(
                 np.int64(sums[3, j]),
             )
             output = (i, first + j, step)
-            if is_sure(of, output, of_groups, old[j]):
-                continue
             was = int(np.int64(before[j]))
             bits[j] = by_definition(of, output, of_groups, was)
             count += 1
     return count
+
+
+@njit(cache=True, forceinline=True)
+def is_dead(unit: I16, i: int, f: int) -> bool:
+    """Whether the four groups of a row from `f` on are all zero."""
+    least = min(unit[i, f, 0], unit[i, f + 1, 0])
+    return bool(min(least, unit[i, f + 2, 0], unit[i, f + 3, 0]) == -DEAD)
 
 
 @njit(cache=True, nogil=True)
@@ -240,38 +210,44 @@ def chain_rows(first: int, last: int, of: Chain, start: int, stop: int, c: F32) 
     int
         Outputs of one instruction that the definition computed.
     """
+    wide_vectors()
     a, b = of.a, of.b
-    lanes = b.value.shape[2]
-    sums = np.empty((GROUPS, lanes), np.int16)
+    blocks, _, lanes = b.value.shape
+    sums = np.empty((ROWS * GROUPS, lanes), np.int16)
+    tops = np.empty((ROWS, lanes), np.int16)
+    units = np.empty((ROWS, lanes), np.int16)
     old, marks = np.empty(lanes, np.float32), np.empty(lanes, np.int64)
     count = 0
-    for top in range(first, last, ROWS):
-        for block in range(b.value.shape[0]):
+    for chunk in range(first, last, CHUNK):
+        for block in range(blocks):
             left = block * lanes
             width = min(lanes, c.shape[1] - left)
             for step in range(start, stop):
-                f, k = GROUPS * step, K_STEP * step
+                f = GROUPS * step
                 scales = b.value[block, f : f + GROUPS]
-                power, unit = b.power[block, step, :width], b.unit[block, step, :width]
-                for i in range(top, min(top + ROWS, last)):
-                    ends = (a.power[i, step, 0], a.unit[i, step, 0])
-                    if of.clean and ends[0] == 0.0:
-                        continue
-                    for g in range(GROUPS):
-                        k_g = k + GROUP * g
-                        sum_group(
-                            a.codes[i, k_g : k_g + GROUP],
-                            b.halves[block, k_g : k_g + GROUP],
-                            sums[g, :width],
+                for top in range(chunk, min(chunk + CHUNK, last), ROWS):
+                    end = min(top + ROWS, chunk + CHUNK, last)
+                    sum_groups(top, end, of, (block, step), sums, tops, units)
+                    for i in range(top, end):
+                        row = i - top
+                        if of.clean and is_dead(a.unit, i, f):
+                            continue
+                        v = a.value[i, f : f + GROUPS, 0]
+                        now = c[i, left : left + width]
+                        four = sums[GROUPS * row : GROUPS * (row + 1)]
+                        any_doubt = add_terms(
+                            four,
+                            tops[row],
+                            units[row],
+                            (v[0], v[1], v[2], v[3]),
+                            scales,
+                            of,
+                            now,
+                            old,
+                            marks,
                         )
-                    v = a.value[i, f : f + GROUPS, 0]
-                    now = c[i, left : left + width]
-                    scale = (v[0], v[1], v[2], v[3])
-                    any_doubt = add_terms(
-                        sums, scale, scales, ends, of, power, unit, now, old, marks
-                    )
-                    if any_doubt != 0:
-                        count += settle(of, (i, left, step), sums, old, marks, now)
+                        if any_doubt != 0:
+                            count += settle(of, (i, left, step), four, old, marks, now)
     return count
 
 
@@ -311,8 +287,8 @@ def new_side(codes: U8, scales: U8, vec_size: int, lanes: int) -> Side:
         codes,
         of_groups,
         np.zeros((blocks, GROUPS, lanes)),
-        np.zeros((blocks, 1, lanes)),
-        np.full((blocks, 1, lanes), NO_UNIT),
+        np.full((blocks, GROUPS, lanes), DEAD, np.int16),
+        np.full((blocks, GROUPS, lanes), -DEAD, np.int16),
         np.zeros((blocks, depth, lanes), np.int16),
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -10,9 +10,6 @@ import numpy.typing as npt
 from fp4ref.numerics.formats import F64, I64, U8
 
 I16 = npt.NDArray[np.int16]
-
-NO_UNIT: Final = 2.0**500
-"""Unit of what is all zero."""
 
 
 class ScaleNumbers(NamedTuple):
@@ -22,8 +19,8 @@ class ScaleNumbers(NamedTuple):
     ----------
     value : (256,)
         Half of it, as elements are counted in halves; 0 for NaN.
-    power, unit
-        2^exponent, and half the last bit; 0 and `NO_UNIT` for zero and NaN.
+    unit
+        Exponent of half the last bit.
     significand, exponent
         Of `decoded_operands`.
     narrow
@@ -31,8 +28,7 @@ class ScaleNumbers(NamedTuple):
     """
 
     value: F64
-    power: F64
-    unit: F64
+    unit: I64
     significand: I64
     exponent: I64
     narrow: bool
@@ -48,8 +44,9 @@ class Side(NamedTuple):
         Codes, one for each group.
     value : (blocks, K / 16, lanes)
         `ScaleNumbers.value`. A row of A is a block of one lane.
-    power, unit : (blocks, steps, lanes)
-        The largest power and the least unit of groups that are not all zero.
+    exponent, unit : (blocks, K / 16, lanes)
+        Of the scale; `groups_jit.DEAD` and minus it where the group or its scale is
+        zero, or NaN.
     halves : (blocks, K, lanes)
         Twice each element; of B alone.
     """
@@ -57,8 +54,8 @@ class Side(NamedTuple):
     codes: U8
     scales: U8
     value: F64
-    power: F64
-    unit: F64
+    exponent: I16
+    unit: I16
     halves: I16
 
 
