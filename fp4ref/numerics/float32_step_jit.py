@@ -11,7 +11,7 @@ from fp4ref.numerics.decoded_operands import GROUP, K_STEP
 from fp4ref.numerics.dot_jit import GROUPS
 from fp4ref.numerics.factors import Bools
 from fp4ref.numerics.formats import F32, F64, U8
-from fp4ref.numerics.groups_jit import HALVES
+from fp4ref.numerics.group_sums_jit import HALVES
 from fp4ref.numerics.sides import NO_UNIT, ScaleNumbers
 
 PAIRS: Final = GROUP // 2

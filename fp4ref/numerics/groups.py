@@ -30,7 +30,7 @@ import numpy as np
 from fp4ref.numerics.decoded_operands import GROUP, scale_table
 from fp4ref.numerics.elements import ScaleFormat
 from fp4ref.numerics.formats import F32, U8
-from fp4ref.numerics.sides import Chain, ScaleNumbers, Side
+from fp4ref.numerics.sides import NO_UNIT, Chain, ScaleNumbers, Side
 
 MARGIN: Final = 4.25
 """Last kept bits by which the sum in float64 can differ from that of the model."""
@@ -52,6 +52,8 @@ def scale_numbers(scale_format: ScaleFormat) -> ScaleNumbers:
     last = exponent - 3 + np.log2(lowest).astype(np.int64)
     return ScaleNumbers(
         np.where(live, np.ldexp(significand / 2.0, exponent - 3), 0.0),
+        np.where(live, np.ldexp(1.0, exponent), 0.0),
+        np.where(live, np.ldexp(1.0, last - 1), NO_UNIT),
         last - 1,
         significand,
         exponent,

@@ -49,7 +49,7 @@ def lay_row(row: int, side: Side, numbers: ScaleNumbers) -> None:
         side.value[block, group, lane] = numbers.value[scale]
         if live and numbers.significand[scale] > 0:
             side.exponent[block, group, lane] = numbers.exponent[scale]
-            side.unit[block, group, lane] = numbers.unit[scale]
+            side.unit[block, group, lane] = numbers.unit_exponent[scale]
     if lanes > 1:
         for k in range(side.codes.shape[1]):
             side.halves[block, k, lane] = HALVES[side.codes[row, k]]

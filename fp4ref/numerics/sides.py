@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -10,6 +10,9 @@ import numpy.typing as npt
 from fp4ref.numerics.formats import F64, I64, U8
 
 I16 = npt.NDArray[np.int16]
+
+NO_UNIT: Final = 2.0**500
+"""Unit of what is all zero."""
 
 
 class ScaleNumbers(NamedTuple):
@@ -19,8 +22,10 @@ class ScaleNumbers(NamedTuple):
     ----------
     value : (256,)
         Half of it, as elements are counted in halves; 0 for NaN.
-    unit
-        Exponent of half the last bit.
+    power, unit
+        2^exponent, and half the last bit; 0 and `NO_UNIT` for zero and NaN.
+    unit_exponent
+        Of the unit.
     significand, exponent
         Of `decoded_operands`.
     narrow
@@ -28,7 +33,9 @@ class ScaleNumbers(NamedTuple):
     """
 
     value: F64
-    unit: I64
+    power: F64
+    unit: F64
+    unit_exponent: I64
     significand: I64
     exponent: I64
     narrow: bool
