@@ -193,7 +193,15 @@ def test_it_does_not_multiply_as_the_machine_does(monkeypatch: Any) -> None:
         add_instruction(a, b, sfa, sfb, vec_size, c, numbers, clean)
         c += np.float32(1)
 
+    in_float32 = instruction.add_step_float32
+
+    def one_more_in_float32(step, d, at) -> Any:
+        left = in_float32(step, d, at)
+        d[at[0] :, at[1] :] += np.float32(1)
+        return left
+
     assert np.array_equal(fp4ref.run(a, b).d, expected(a, b).d)
+    monkeypatch.setattr(instruction, "add_step_float32", one_more_in_float32)
     for module in (instruction, tiers):
         monkeypatch.setattr(module, "add_step", one_more)
     monkeypatch.setattr(groups, "add_instruction", one_more_in_groups)
