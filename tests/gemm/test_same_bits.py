@@ -43,6 +43,8 @@ def others(turn: int, size: int) -> list[dict[str, Any]]:
     for i in range(len(choices)):
         choice = choices[(i + turn * len(choices) // PAIRS) % len(choices)]
         config = config_of(choice) | asked(turn)
+        if config["d_format"] == "nvfp4":
+            config["store"] = "plain"  # scales along M are other scales
         if len(found) < size and not broken(GemmConfig.nvfp4(**config)):
             found.append(config)
     return found

@@ -65,7 +65,7 @@ def walk(
 
     def asker(warp: Warp, storage: SharedStorage) -> Any:
         scheduler = plan(config).warps[WarpRole.SCHEDULER.value]
-        yield from body(scheduler)(warp, storage, chosen)
+        yield from body(plan(config), scheduler)(warp, storage, chosen)
 
     def idle(warp: Warp, storage: SharedStorage) -> Any:
         yield from init_barriers(warp, storage)

@@ -305,7 +305,6 @@ def test_ex2_and_tanh_are_near_the_functions_and_exact_where_they_must_be() -> N
 
 
 REFUSED = [
-    "max.xorsign.abs.f32 %r1, %r2, %r3", "testp.finite.f32 %p1, %r1",
     "rcp.approx.ftz.f64 %rd1, %rd2",
 ]  # fmt: skip
 

@@ -314,7 +314,6 @@ def test_float_addition_keeps_subnormals_in_shared_memory_only(
 
 
 REFUSED = [
-    "atom.global.add.f64 %rd1, [%rd1], %rd1",
     "atom.global.add.s64 %rd1, [%rd1], %rd2",
     "atom.shared.add.noftz.f16 %h1, [%r1], %h1",
     "red.async.x [%r1], %r2",
