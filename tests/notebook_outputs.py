@@ -7,7 +7,7 @@ from typing import Any
 
 from fp4ref.lessons.notebook_run import checks_of
 
-MOST_SECONDS = 60
+MOST_SECONDS = 180
 """For a whole notebook, on two busy cores."""
 
 _ADDRESS = re.compile(r"(?:object|function) .*\bat 0x[0-9a-f]{6,}")

@@ -16,7 +16,7 @@ import fp4ref
 
 ROOMS = ("hardware", "layout", "numerics", "ptx")
 STATE = {
-    *("CtaPair", "NamedBarriers", "AsyncOp", "_Copy", "CopyGroups"),
+    *("CtaPair", "NamedBarriers", "AsyncOp", "_Copy", "CopyGroups", "_Hold"),
     *("Access", "AsyncAccess", "Commit", "MapFence"),
     *("_Product", "TileReport", "TierReport", "Slabs", "Planner"),
     *("Entry", "Module", "LaunchContext", "Path", "Step", "_Uses"),

@@ -33,7 +33,7 @@ const recipesView = {
   draw(c) {
     const { m, ui, width, T } = c, groups = this.groups(c), chosen = this.chosen(groups, ui), pick = +ui.element, n = brief;
     let y = 0, out = "";
-    const say = (words, cls = "small", w = width) => { for (const l of wrap(words, w, cls === "strong" ? 7.5 : 6)) { y += 15; out += text(0, y, l, cls); } };
+    const say = (words, cls = "small", w = width) => { for (const l of wrap(words, w, cls === "strong" ? 7.5 : 7)) { y += 15; out += text(0, y, l, cls); } };
     say(T("recipes.legend"));
     const per = width < 520 ? 8 : 16, left = 62, bw = (width - left) / per, h = 32;
     for (const [kind, words] of Object.entries(SCALE_KINDS)) {

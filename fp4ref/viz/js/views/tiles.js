@@ -58,7 +58,7 @@ const tilesView = {
     return [...learned, ...landed].sort((a, b) => a[0] - b[0]).map((r) => r.map(String));
   },
   draw({ m, step, width, T, id }) {
-    const g = this.grid(m), cell = Math.max(24, Math.min(96, (width - 52) / g.across)), high = Math.max(22, Math.min(54, cell));
+    const g = this.grid(m), cell = Math.max(24, Math.min(132, (width - 52) / g.across)), high = Math.max(22, Math.min(54, cell));
     let out = patternDefs(id) + text(0, 12, T("tiles.head", { m: g.m, n: g.n, across: g.across, down: g.down, tm: g.tm, tn: g.tn }), "small");
     out += text(0, 28, "n ↓ m →", "tiny");
     for (let j = 0; j < g.down; j++) {
