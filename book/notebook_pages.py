@@ -1,7 +1,8 @@
 """notebook_pages: the notebooks as pages, and the map of the road.
 
 A page is the notebook with two additions: frame numbers are links, and the last cell
-lists the frames that it teaches.
+lists the frames that it teaches. An exercise shows no verdict about its blank: the page
+asks it (`answer_forms`). The fold around a solution says so.
 """
 
 from __future__ import annotations
@@ -26,6 +27,9 @@ from fp4ref.lessons.errata import ERRATA
 from fp4ref.lessons.outline import LESSONS, Lesson
 
 SOURCES = Path(__file__).parents[1] / "notebooks"
+
+SOLUTION = {"code_prompt_show": "Solution", "code_prompt_hide": "Solution"}
+"""What the fold around a solution says."""
 
 _ID = r"(?:\d\.\d+(?:\.\d+)?|[567] ctx)"
 _NUMBERS = re.compile(rf"\b[Ff]rames? {_ID}(?:(?:, and |, | and |-| to ){_ID})*")
@@ -73,6 +77,11 @@ def _page(lesson: Lesson) -> str:
         if cell["cell_type"] == "markdown":
             text = for_the_book(_with_anchor("".join(cell["source"])))
             cell["source"] = text.splitlines(keepends=True)
+        tags = cell["metadata"].get("tags", [])
+        if "exercise" in tags:
+            cell["metadata"]["tags"] = [*tags, "remove-output"]
+        if "solution" in tags:
+            cell["metadata"]["mystnb"] = SOLUTION
     frames = [frame for frame in FRAMES.values() if frame.notebook == lesson.name]
     if frames:
         document["cells"].append(_markdown(f"{lesson.number}-frames", _table(frames)))
