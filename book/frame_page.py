@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+from evidence_links import linked, linked_path
 from notebook_pages import link_to, path_of
 from wording import (
     VERDICTS,
@@ -101,7 +102,7 @@ def _entry(f: Frame) -> str:
         "Source": _path_or_text(f.source),
         "Python": f"[`{f.emulator}`](#{code_anchor(f.emulator)}), {_place(f)}",
         "CUDA": _cuda(f),
-        "CUTLASS": f"`{f.cutlass}`",
+        "CUTLASS": linked_path(f.cutlass) if f.cutlass else "",
         "In a trace": ", ".join(f"`{name}`" for name in f.operations),
         "Exercises": _exercises(f),
         "Errata": _errata(f),
@@ -139,4 +140,4 @@ def _errata(f: Frame) -> str:
 
 
 def _path_or_text(source: str) -> str:
-    return f"`{source}`" if source.startswith("include/") else plain(source)
+    return linked_path(source) if source.startswith("include/") else linked(source)

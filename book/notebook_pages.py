@@ -1,8 +1,8 @@
 """notebook_pages: the notebooks as pages, and the map of the road.
 
-A page is the notebook with two additions: frame numbers are links, and the last cell
-lists the frames that it teaches. An exercise shows no verdict about its blank: the page
-asks it (`answer_forms`). The fold around a solution says so.
+A page is the notebook with additions: frame numbers and sources are links, and the last
+cell lists the frames that it teaches. An exercise shows no verdict about its blank: the
+page asks it (`answer_forms`). The fold around a solution says so.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import table_of_contents
+from evidence_links import linked
 from wording import (
     VERDICTS,
     errata_anchor,
@@ -32,6 +33,7 @@ SOLUTION = {"code_prompt_show": "Solution", "code_prompt_hide": "Solution"}
 """What the fold around a solution says."""
 
 _ID = r"(?:\d\.\d+(?:\.\d+)?|[567] ctx)"
+_SOURCES = re.compile(r"(?<=^\*Source:\* ).+(?=\*Taught in\*)|arXiv \d{4}\.\d{5}", re.M)
 _NUMBERS = re.compile(rf"\b[Ff]rames? {_ID}(?:(?:, and |, | and |-| to ){_ID})*")
 
 
@@ -113,11 +115,13 @@ def _table(frames: list[Frame]) -> str:
 def for_the_book(text: str) -> str:
     """Turn what holds in ``notebooks/`` into what holds in the book.
 
-    Links to pages and files change, and the ids of "Frames 5.4.4-5.4.8" become links.
+    Links to pages and files change. The ids of "Frames 5.4.4-5.4.8" become links, and
+    so do the sources of an entry of the errata and the numbers of papers.
     """
     text = re.sub(r"\]\(\.\./book/\w+\.md#", "](#", text)
     text = re.sub(r"\]\(\.\./(?!book/|docs/)([\w/.]+)\)", r"](../../\1)", text)
     text = re.sub(r"\]\(\.\./(?:book|docs)/(\w+\.md)\)", r"](../\1)", text)
+    text = _SOURCES.sub(lambda found: linked(found[0], escape=str), text)
     return _NUMBERS.sub(lambda found: re.sub(_ID, _link, found[0]), text)
 
 
