@@ -82,6 +82,7 @@ mathjax_path = "mathjax.js"
 
 # Kernels inherit this: players come out as plain HTML that needs no kernel.
 os.environ["FP4REF_STATIC"] = "1"
+os.environ["FP4REF_FRAMES"] = "../frames.html"
 nb_execution_mode = "cache"
 nb_execution_cache_path = str(
     BOOK / "_build" / f"notebooks-{hash_of('fp4ref', 'kernel')}"
