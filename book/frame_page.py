@@ -7,6 +7,7 @@ from collections import Counter
 from evidence_links import linked, linked_path
 from notebook_pages import link_to, path_of
 from wording import (
+    FILTER,
     VERDICTS,
     code_anchor,
     errata_anchor,
@@ -47,7 +48,7 @@ KINDS = {
 
 def page() -> str:
     """Return the map of the frames, then one entry for each."""
-    blocks = [_meanings(), _map(), _counts()]
+    blocks = [_meanings(), _map(), _counts(), FILTER]
     for part, title in PARTS.items():
         blocks.append(f"## Part {part}. {title}")
         blocks += [_entry(f) for f in FRAMES.values() if f.part == part]

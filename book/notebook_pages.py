@@ -15,6 +15,7 @@ from typing import Any
 import table_of_contents
 from evidence_links import linked
 from wording import (
+    FILTER,
     VERDICTS,
     errata_anchor,
     frame_anchor,
@@ -28,6 +29,7 @@ from fp4ref.lessons.errata import ERRATA
 from fp4ref.lessons.outline import LESSONS, Lesson
 
 SOURCES = Path(__file__).parents[1] / "notebooks"
+ERRATA_LESSON = "10_errata"
 
 SOLUTION = {"code_prompt_show": "Solution", "code_prompt_hide": "Solution"}
 """What the fold around a solution says."""
@@ -84,10 +86,18 @@ def _page(lesson: Lesson) -> str:
             cell["metadata"]["tags"] = [*tags, "remove-output"]
         if "solution" in tags:
             cell["metadata"]["mystnb"] = SOLUTION
+    if lesson.name == ERRATA_LESSON:
+        document["cells"].insert(_first_entry(document), _markdown("10-filter", FILTER))
     frames = [frame for frame in FRAMES.values() if frame.notebook == lesson.name]
     if frames:
         document["cells"].append(_markdown(f"{lesson.number}-frames", _table(frames)))
     return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
+
+
+def _first_entry(document: dict[str, Any]) -> int:
+    """Place of the cell whose heading is the first of a part with entries."""
+    texts = ["".join(cell["source"]) for cell in document["cells"]]
+    return next(i for i, text in enumerate(texts) if text.startswith("## Document"))
 
 
 def _with_anchor(text: str) -> str:
