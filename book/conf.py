@@ -63,10 +63,11 @@ myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 suppress_warnings = ["mystnb.unknown_mime_type"]
 
 html_theme = "sphinx_book_theme"
-html_static_path = ["static", str(mathjax().parent)]
+made = [str(path) for path in BOOK.glob("_generated/static")]
+html_static_path = ["static", str(mathjax().parent), *made]
 html_extra_path = [str(path) for path in BOOK.glob("_generated/site")]
 html_css_files = ["book.css"]
-html_js_files = ["book.js", "exercises.js"]
+html_js_files = [*(["glossary_words.js"] if made else []), "book.js", "exercises.js"]
 html_use_index = False
 html_show_sourcelink = False
 html_theme_options = {

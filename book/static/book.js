@@ -48,7 +48,7 @@ function addFilter(place) {
     count.textContent = `${left.length} of ${entries.length}`;
   };
   const openAddressed = () => {
-    const at = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    const at = document.getElementById(decodeURIComponent(location.hash.slice(1)));
     const section = at?.closest("section:has(> .fp4-fold)") ?? at?.parentElement?.closest("section:has(> .fp4-fold)");
     if (!section) return;
     if (section.hidden) { field.value = ""; show(); }
@@ -77,7 +77,46 @@ function fold(section) {
   return { section, details, text };
 }
 
+// The first use of a word of the glossary on a page opens its meaning.
+function explainWords(article, words) {
+  const names = Object.keys(words).sort((a, b) => b.length - a.length);
+  const any = new RegExp(`(?<![\\w.:-])(${names.map((name) => name.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")).join("|")})s?(?![\\w-])`, "g");
+  const left = new Set(names), skip = "a, button, code, pre, summary, h1, h2, h3, h4, label, svg, .cell_output, .fp4ref-player, [popover]";
+  const walker = document.createTreeWalker(article, NodeFilter.SHOW_TEXT, (node) => (node.parentElement.closest(skip) || !node.parentElement.closest("p, li, dd, td") ? NodeFilter.FILTER_REJECT : NodeFilter.FILTER_ACCEPT));
+  const texts = [];
+  while (walker.nextNode()) texts.push(walker.currentNode);
+  for (let node of texts) {
+    any.lastIndex = 0;
+    for (let found; left.size && (found = any.exec(node.data)); ) {
+      const [text, name] = found;
+      if (!left.delete(name)) continue;
+      const use = node.splitText(found.index);
+      node = use.splitText(text.length);
+      use.replaceWith(wordButton(text, name, ...words[name]));
+      any.lastIndex = 0;
+    }
+  }
+}
+
+function wordButton(text, name, meaning, anchor) {
+  const button = Object.assign(document.createElement("button"), { type: "button", className: "fp4-word", textContent: text });
+  const note = Object.assign(document.createElement("div"), { className: "fp4-meaning", id: `meaning-of-${anchor}-${name.length}`, textContent: `${meaning} ` });
+  note.popover = "auto"; // Escape and a tap elsewhere close it
+  const up = location.pathname.includes("/notebooks/") ? "../" : "";
+  note.append(Object.assign(document.createElement("a"), { href: `${up}glossary.html#${anchor}`, textContent: `${name} in the glossary` }));
+  button.popoverTargetElement = note;
+  note.addEventListener("toggle", () => {
+    const at = button.getBoundingClientRect();
+    note.style.left = `${Math.max(8, Math.min(at.left, innerWidth - note.offsetWidth - 8))}px`;
+    note.style.top = `${at.bottom + note.offsetHeight + 8 > innerHeight ? Math.max(8, at.top - note.offsetHeight - 4) : at.bottom + 4}px`;
+  });
+  document.body.append(note);
+  return button;
+}
+
 addEventListener("DOMContentLoaded", () => {
   document.querySelectorAll("[data-filter]").forEach(addFilter);
   document.querySelectorAll(".bd-article div.highlight").forEach((block) => { if (block.querySelector("pre")) addCopyButton(block); });
+  const article = document.querySelector(".bd-article");
+  if (article && typeof GLOSSARY !== "undefined" && !location.pathname.endsWith("glossary.html")) explainWords(article, GLOSSARY);
 });
