@@ -56,8 +56,10 @@ help:
 walk: .venv/core
 	@$(BIN)/fp4ref walk
 
+# The class edition: Run All answers nothing. What was answered stays from day to day.
 lab: .venv/lab
-	$(BIN)/python -m jupyterlab notebooks/00_start_here.ipynb
+	@$(BIN)/python -m fp4ref.lessons.classroom student --keep
+	$(BIN)/python -m jupyterlab class/student/00_start_here.ipynb
 
 book: .venv/book
 	@echo "building the site; its notebooks run, about a minute the first time"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import groupby
 
-from wording import code_anchor, frame_link, plain
+from wording import FILTER, code_anchor, frame_link, plain
 
 from fp4ref.cuda_kernel.twins import twin
 from fp4ref.frames import FRAMES
@@ -15,7 +15,7 @@ def page() -> str:
     """Return every function once, by module, in the order of the frames."""
     names = dict.fromkeys(frame.emulator for frame in FRAMES.values())
     modules = list(dict.fromkeys(_module(name) for name in names))
-    blocks = []
+    blocks = [FILTER]
     in_order = sorted(names, key=lambda name: modules.index(_module(name)))
     for module, group in groupby(in_order, key=_module):
         blocks.append(f"## {plain(module.removeprefix('fp4ref.'))}")

@@ -13,6 +13,7 @@ import shutil
 import sys
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 from sphinx.application import Sphinx
 
@@ -20,6 +21,7 @@ BOOK = Path(__file__).parent
 ROOT = BOOK.parent
 sys.path.insert(0, str(BOOK))
 
+import answer_forms  # noqa: E402
 import table_of_contents  # noqa: E402
 from generate import generate  # noqa: E402
 from kernels import use_files  # noqa: E402
@@ -61,10 +63,11 @@ myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 suppress_warnings = ["mystnb.unknown_mime_type"]
 
 html_theme = "sphinx_book_theme"
-html_static_path = ["static", str(mathjax().parent)]
+made = [str(path) for path in BOOK.glob("_generated/static")]
+html_static_path = ["static", str(mathjax().parent), *made]
 html_extra_path = [str(path) for path in BOOK.glob("_generated/site")]
 html_css_files = ["book.css"]
-html_js_files = ["book.js"]
+html_js_files = [*(["glossary_words.js"] if made else []), "book.js", "exercises.js"]
 html_use_index = False
 html_show_sourcelink = False
 html_theme_options = {
@@ -80,6 +83,7 @@ mathjax_path = "mathjax.js"
 
 # Kernels inherit this: players come out as plain HTML that needs no kernel.
 os.environ["FP4REF_STATIC"] = "1"
+os.environ["FP4REF_FRAMES"] = "../frames.html"
 nb_execution_mode = "cache"
 nb_execution_cache_path = str(
     BOOK / "_build" / f"notebooks-{hash_of('fp4ref', 'kernel')}"
@@ -102,6 +106,14 @@ def add_contents(app: Sphinx, docname: str, source: list[str]) -> None:
         source[0] += "\n\n" + table_of_contents.toctrees(contents) + "\n"
 
 
+def add_exercises(app: Sphinx, pagename: str, *_: Any) -> None:
+    """Give a notebook's page its exercises; the script makes forms of them."""
+    if body := answer_forms.script(pagename):
+        data = {"type": "application/json", "id": "fp4-exercises"}
+        app.add_js_file(None, body=body, priority=100, **data)
+
+
 def setup(app: Sphinx) -> None:
     """Register what this file adds."""
     app.connect("source-read", add_contents)
+    app.connect("html-page-context", add_exercises)

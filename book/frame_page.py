@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 
+from evidence_links import linked, linked_path
 from notebook_pages import link_to, path_of
 from wording import (
+    FILTER,
     VERDICTS,
     code_anchor,
     errata_anchor,
@@ -46,7 +48,7 @@ KINDS = {
 
 def page() -> str:
     """Return the map of the frames, then one entry for each."""
-    blocks = [_meanings(), _map(), _counts()]
+    blocks = [_meanings(), _map(), _counts(), FILTER]
     for part, title in PARTS.items():
         blocks.append(f"## Part {part}. {title}")
         blocks += [_entry(f) for f in FRAMES.values() if f.part == part]
@@ -101,7 +103,7 @@ def _entry(f: Frame) -> str:
         "Source": _path_or_text(f.source),
         "Python": f"[`{f.emulator}`](#{code_anchor(f.emulator)}), {_place(f)}",
         "CUDA": _cuda(f),
-        "CUTLASS": f"`{f.cutlass}`",
+        "CUTLASS": linked_path(f.cutlass) if f.cutlass else "",
         "In a trace": ", ".join(f"`{name}`" for name in f.operations),
         "Exercises": _exercises(f),
         "Errata": _errata(f),
@@ -139,4 +141,4 @@ def _errata(f: Frame) -> str:
 
 
 def _path_or_text(source: str) -> str:
-    return f"`{source}`" if source.startswith("include/") else plain(source)
+    return linked_path(source) if source.startswith("include/") else linked(source)

@@ -29,6 +29,7 @@ import hero  # noqa: E402
 import k_groups  # noqa: E402
 import lab_page  # noqa: E402
 import lab_records_page  # noqa: E402
+import markdown_twins  # noqa: E402
 import microscope_page  # noqa: E402
 import notebook_pages  # noqa: E402
 import pairs  # noqa: E402
@@ -44,11 +45,24 @@ import tiers  # noqa: E402
 import triage_page  # noqa: E402
 import walk_page  # noqa: E402
 
-FOLDERS = ("_generated", "_generated/site", "notebooks")
+FOLDERS = (
+    "_generated",
+    "_generated/site",
+    markdown_twins.FOLDER,
+    "_generated/static",
+    "notebooks",
+)
 
 
 def files() -> dict[str, str]:
     """Text of every generated file by its path from ``book/``."""
+    made = parts()
+    twins = markdown_twins.pages(made)
+    return {**made, **twins, glossary.SCRIPT: glossary.script()}
+
+
+def parts() -> dict[str, str]:
+    """Text of parts of pages, of notebooks and of pages of their own."""
     return {
         "_generated/road.md": notebook_pages.road(),
         "_generated/hero.md": hero.page(),

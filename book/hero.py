@@ -18,7 +18,7 @@ def page() -> str:
     return f"""```{{raw}} html
 <p class="fp4-hero"><button type="button" data-hero>Play the kernel</button>
 <a href="notebooks/00_start_here.html">Start with notebook 00</a></p>
-{player().static_html()}
+{player().static_html(frames="frames.html")}
 ```
 """
 

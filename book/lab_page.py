@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cache
 
 from drawing import figure, svg, text
+from evidence_links import linked
 from wording import row
 
 from fp4ref.lab.banks import BANKS
@@ -109,7 +110,7 @@ def figures() -> str:
     lines.append(row(*["---"] * 4))
     for cells, each in zip(found.cells, found.rows, strict=True):
         name, value, unit, trust = cells
-        source = f"{each['source']}. {each['remark']}"
+        source = f"{linked(each['source'])}. {each['remark']}"
         lines.append(row(f"`{name}`", f"{value} {unit}", trust, source))
     return "\n".join([f"*{found.kind}.* {found.note}", "", *lines, ""])
 

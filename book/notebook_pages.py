@@ -1,7 +1,8 @@
 """notebook_pages: the notebooks as pages, and the map of the road.
 
-A page is the notebook with two additions: frame numbers are links, and the last cell
-lists the frames that it teaches.
+A page is the notebook with additions: frame numbers and sources are links, and the last
+cell lists the frames that it teaches. An exercise shows no verdict about its blank: the
+page asks it (`answer_forms`). The fold around a solution says so.
 """
 
 from __future__ import annotations
@@ -12,7 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import table_of_contents
+from evidence_links import linked
 from wording import (
+    FILTER,
     VERDICTS,
     errata_anchor,
     frame_anchor,
@@ -26,8 +29,13 @@ from fp4ref.lessons.errata import ERRATA
 from fp4ref.lessons.outline import LESSONS, Lesson
 
 SOURCES = Path(__file__).parents[1] / "notebooks"
+ERRATA_LESSON = "10_errata"
+
+SOLUTION = {"code_prompt_show": "Solution", "code_prompt_hide": "Solution"}
+"""What the fold around a solution says."""
 
 _ID = r"(?:\d\.\d+(?:\.\d+)?|[567] ctx)"
+_SOURCES = re.compile(r"(?<=^\*Source:\* ).+(?=\*Taught in\*)|arXiv \d{4}\.\d{5}", re.M)
 _NUMBERS = re.compile(rf"\b[Ff]rames? {_ID}(?:(?:, and |, | and |-| to ){_ID})*")
 
 
@@ -73,10 +81,23 @@ def _page(lesson: Lesson) -> str:
         if cell["cell_type"] == "markdown":
             text = for_the_book(_with_anchor("".join(cell["source"])))
             cell["source"] = text.splitlines(keepends=True)
+        tags = cell["metadata"].get("tags", [])
+        if "exercise" in tags:
+            cell["metadata"]["tags"] = [*tags, "remove-output"]
+        if "solution" in tags:
+            cell["metadata"]["mystnb"] = SOLUTION
+    if lesson.name == ERRATA_LESSON:
+        document["cells"].insert(_first_entry(document), _markdown("10-filter", FILTER))
     frames = [frame for frame in FRAMES.values() if frame.notebook == lesson.name]
     if frames:
         document["cells"].append(_markdown(f"{lesson.number}-frames", _table(frames)))
     return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
+
+
+def _first_entry(document: dict[str, Any]) -> int:
+    """Place of the cell whose heading is the first of a part with entries."""
+    texts = ["".join(cell["source"]) for cell in document["cells"]]
+    return next(i for i, text in enumerate(texts) if text.startswith("## Document"))
 
 
 def _with_anchor(text: str) -> str:
@@ -104,11 +125,13 @@ def _table(frames: list[Frame]) -> str:
 def for_the_book(text: str) -> str:
     """Turn what holds in ``notebooks/`` into what holds in the book.
 
-    Links to pages and files change, and the ids of "Frames 5.4.4-5.4.8" become links.
+    Links to pages and files change. The ids of "Frames 5.4.4-5.4.8" become links, and
+    so do the sources of an entry of the errata and the numbers of papers.
     """
     text = re.sub(r"\]\(\.\./book/\w+\.md#", "](#", text)
     text = re.sub(r"\]\(\.\./(?!book/|docs/)([\w/.]+)\)", r"](../../\1)", text)
     text = re.sub(r"\]\(\.\./(?:book|docs)/(\w+\.md)\)", r"](../\1)", text)
+    text = _SOURCES.sub(lambda found: linked(found[0], escape=str), text)
     return _NUMBERS.sub(lambda found: re.sub(_ID, _link, found[0]), text)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from evidence_links import linked
 from wording import plain, row, stacked_table
 
 from fp4ref.evidence.attested import facts
@@ -149,7 +150,7 @@ def _text(rule: Rule) -> str:
 
 def _why(rule: Rule) -> str:
     test = rule.checked_by.rpartition("::")[2]
-    why = f"{rule.evidence.value}: {plain(rule.source)}. Test `{test}`"
+    why = f"{rule.evidence.value}: {linked(rule.source)}. Test `{test}`"
     if not rule.killed_by:
         return why
     change = rule.mutation

@@ -19,4 +19,4 @@ def page() -> str:
     _, emulator, kernel = walk(problem)
     title = f"The default walk: {problem.title}"
     shown = viz.play(emulator, kernel, title=title, sms=(0, 1), tiles=TILES)
-    return shown.page().replace("</main>", f"{_BACK}</main>")
+    return shown.page(frames="frames.html").replace("</main>", f"{_BACK}</main>")

@@ -14,6 +14,11 @@ VERDICTS = {
 }
 """A sign and a word, so that colour is not needed."""
 
+FILTER = """```{raw} html
+<div class="fp4-filter" data-filter></div>
+```"""
+"""Where ``static/book.js`` puts the field that picks entries; it folds them too."""
+
 
 def anchor(text: str) -> str:
     """Return `text` as both engines write an anchor."""

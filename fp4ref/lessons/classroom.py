@@ -32,11 +32,14 @@ def student_command(
     ),
     notebooks: Annotated[Path, typer.Option(help="The notebooks.")] = NOTEBOOKS,
     force: Annotated[bool, typer.Option(help="Overwrite changed files.")] = False,
+    keep: Annotated[bool, typer.Option(help="Leave changed files.")] = False,
 ) -> None:
     """Write the notebooks without their solutions."""
-    made = student_edition(notebooks, folder, force=force)
+    made = student_edition(notebooks, folder, force=force, keep=keep and not force)
     count = sum(path.suffix == ".ipynb" for path in made)
-    print(f"{count} notebooks without solutions in {folder}")
+    kept = sum(path.suffix == ".ipynb" for path in folder.iterdir()) - count
+    also = f"; {kept} kept as you left them (make class FORCE=1 renews them)"
+    print(f"{count} notebooks without solutions in {folder}{also if kept else ''}")
 
 
 @app.command("grade")

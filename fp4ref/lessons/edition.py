@@ -18,9 +18,16 @@ MANIFEST = ".made-by-fp4ref.json"
 
 
 def student_edition(
-    notebooks: Path, folder: Path, *, force: bool = False
+    notebooks: Path, folder: Path, *, force: bool = False, keep: bool = False
 ) -> list[Path]:
-    """Write the notebooks without solutions, and their pictures; return the files.
+    """Write the notebooks without solutions, and their pictures; return those written.
+
+    Parameters
+    ----------
+    force
+        Write also over notebooks that were changed since.
+    keep
+        Leave those as they are, with what was answered in them.
 
     Raises
     ------
@@ -32,7 +39,8 @@ def student_edition(
     ]
     if not found:
         raise InputError(f"{notebooks} has no notebooks; run this in a checkout")
-    texts = {path.name: _without_solutions(path) for path in found}
+    up = _way_up(notebooks, folder)
+    texts = {path.name: _without_solutions(path, up) for path in found}
     texts |= {p.name: p.read_text("utf-8") for p in sorted(notebooks.glob("*.svg"))}
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -47,7 +55,9 @@ def student_edition(
         if (folder / name).exists()
         and _hash(folder / name) not in (made.get(name), _digest(text))
     ]
-    if changed and not force:
+    if keep:
+        texts = {name: text for name, text in texts.items() if name not in changed}
+    elif changed and not force:
         raise InputError(
             f"{folder} has changed notebooks ({', '.join(changed)}); use --force to "
             "overwrite them"
@@ -59,11 +69,22 @@ def student_edition(
     return [folder / name for name in texts]
 
 
-def _without_solutions(path: Path) -> str:
-    """Text of a notebook with neither solutions nor outputs."""
+def _way_up(notebooks: Path, folder: Path) -> str:
+    """Way from `folder` to where the links of the notebooks begin, if it is below."""
+    try:
+        below = folder.resolve().relative_to(notebooks.resolve().parent)
+    except ValueError:
+        return "../"
+    return "../" * len(below.parts)
+
+
+def _without_solutions(path: Path, up: str) -> str:
+    """Text of a notebook, no solutions and no outputs; its links begin at `up`."""
     notebook = json.loads(path.read_text(encoding="utf-8"))
     cells = [cell for cell in notebook["cells"] if not is_solution(cell)]
     for cell in cells:
+        if cell["cell_type"] == "markdown":
+            cell["source"] = [s.replace("](../", f"]({up}") for s in cell["source"]]
         if cell["cell_type"] == "code":
             cell["outputs"], cell["execution_count"] = [], None
     notebook["cells"] = cells

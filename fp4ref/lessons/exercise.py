@@ -17,14 +17,17 @@ import pkgutil
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from importlib import import_module
+from functools import cache, cached_property
+from importlib import import_module, resources
 from typing import Any
 
 from fp4ref.errors import InputError
 from fp4ref.lessons import exercises
 
 _ID = re.compile(r"(\d\d)\.\d+")
+
+_DECLARED = re.compile(r"""(?m)^@(?:exercise\(\s*"\d\d\.|riddle\(\s*)(\d+)\b""")
+"""How the modules of exercises begin one."""
 
 _REGISTRY: dict[str, Exercise] = {}
 
@@ -47,6 +50,8 @@ class Exercise:
         Arguments on which a function that is asked for is compared.
     unit
         Words after a number.
+    why
+        What a right answer is told; without it the last hint, the most concrete one.
     """
 
     id: str
@@ -57,6 +62,12 @@ class Exercise:
     solve: Callable[..., Any]
     cases: Callable[[], Sequence[tuple[Any, ...]]] | None = None
     unit: str = ""
+    why: str = ""
+
+    @property
+    def because(self) -> str:
+        """Why the answer is what it is, in a sentence or two."""
+        return self.why or self.hints[-1]
 
     @cached_property
     def truth(self) -> Any:
@@ -73,6 +84,7 @@ def exercise(
     frames: tuple[str, ...] = (),
     cases: Callable[[], Sequence[tuple[Any, ...]]] | None = None,
     unit: str = "",
+    why: str = "",
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Declare the exercise that the decorated function solves.
 
@@ -91,7 +103,9 @@ def exercise(
         earlier = _REGISTRY.get(id)
         if earlier and _place(earlier.solve) != _place(solve):
             raise InputError(f"exercise {id} is declared twice")
-        _REGISTRY[id] = Exercise(id, title, frames, hints, wrong, solve, cases, unit)
+        _REGISTRY[id] = Exercise(
+            id, title, frames, hints, wrong, solve, cases, unit, why
+        )
         return solve
 
     return declare
@@ -132,6 +146,17 @@ def of_lesson(number: str) -> dict[str, Exercise]:
     load(number)
     found = {id: each for id, each in _REGISTRY.items() if id[:3] == f"{number}."}
     return dict(sorted(found.items(), key=lambda item: _number(item[0])))
+
+
+@cache
+def ids() -> tuple[str, ...]:
+    """Return the ids of all exercises in order, and import none: an answer is quick."""
+    found = []
+    for file in resources.files(exercises).iterdir():
+        if name := re.fullmatch(r"lesson_(\d\d)\.py", file.name):
+            declared = _DECLARED.findall(file.read_text("utf-8"))
+            found += [f"{name[1]}.{number}" for number in declared]
+    return tuple(sorted(found, key=_number))
 
 
 def load(number: str) -> None:

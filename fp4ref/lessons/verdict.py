@@ -8,11 +8,13 @@ and no page displays.
 from __future__ import annotations
 
 import copy
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 from fp4ref.errors import InputError
+from fp4ref.lessons import progress
 from fp4ref.lessons.answer import Difference, first_difference, show
 from fp4ref.lessons.exercise import Exercise, find
 from fp4ref.lessons.page import FAILED, PASSED, Page, note
@@ -32,7 +34,8 @@ class Result:
     message
         One sentence: what was given, and where it first differs.
     more
-        Sentences below it: a hint, and where to find more.
+        Sentences below it: a hint and where to find more; of a right answer why it is
+        right, the next exercise, and how many have passed.
     """
 
     id: str
@@ -95,7 +98,10 @@ def check(id: str, answer: Any) -> Result:
         ``...`` stands for no answer. For an exercise that asks for a function: the
         function itself.
     """
-    return announce(judge(id, answer))
+    result = judge(id, answer)
+    if result and "FP4REF_STATIC" not in os.environ:  # a page counts for its reader
+        result.more += (progress.passed(result.id),)
+    return announce(result)
 
 
 def judge(id: str, answer: Any) -> Result:
@@ -110,7 +116,8 @@ def judge(id: str, answer: Any) -> Result:
         problem = f"The check itself failed: {type(error).__name__}: {error}"
         return Result(exercise.id, False, problem)
     if problem is None:
-        return Result(exercise.id, True, exercise.title)
+        after = (f"Why: {exercise.because}", progress.next_after(exercise.id))
+        return Result(exercise.id, True, exercise.title, after)
     ask = f'`lessons.hint("{exercise.id}", 1)`'
     if problem == BLANK:
         return Result(exercise.id, False, BLANK, (f"{ask} gives a hint.",))

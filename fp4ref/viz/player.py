@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import html
+import json
 import os
 import zlib
 from collections.abc import Callable, Sequence
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
 
 STATIC_VARIABLE = "FP4REF_STATIC"
 """Set by the book's build: its pages have no kernel."""
+
+FRAMES_VARIABLE = "FP4REF_FRAMES"
+"""Set by it too: where the frame index is, seen from a notebook's page."""
 
 PARTS = (
     "arithmetic",
@@ -183,8 +187,17 @@ class Player:
             f"<pre>{html.escape(self.text())}</pre></div>"
         )
 
-    def static_html(self) -> str:
-        """Return HTML that needs no kernel and loads nothing."""
+    def static_html(self, *, frames: str | None = None) -> str:
+        """Return HTML that needs no kernel and loads nothing.
+
+        Parameters
+        ----------
+        frames
+            Address of the frame index, to which the event's frame is then a link; what
+            the book's build says if None, and no link if it says nothing.
+        """
+        if frames is None:
+            frames = os.environ.get(FRAMES_VARIABLE, "")
         name = f"fp4ref-{zlib.crc32(self._packet):08x}-{next(_shown)}"
         data = base64.b64encode(self._packet).decode()
         script = base64.b64encode(esm().encode()).decode()
@@ -193,7 +206,7 @@ class Player:
 <script type="text/plain" id="{name}-packet">{data}</script>
 <script type="module">
 const state = {{packet: document.getElementById("{name}-packet").textContent,
-  step: {self.step}, view: "{self.view}", static: true}};
+  step: {self.step}, view: "{self.view}", static: true, frames: {json.dumps(frames)}}};
 const heard = {{}};
 const model = {{
   get: (key) => state[key],
@@ -210,15 +223,21 @@ const player = await import("data:text/javascript;base64,{script}");
 await player.default.render({{model, el: document.getElementById("{name}")}});
 </script>"""
 
-    def page(self) -> str:
-        """Return a whole HTML page with this player; it opens from a file."""
+    def page(self, *, frames: str | None = None) -> str:
+        """Return a whole HTML page with this player; it opens from a file.
+
+        Parameters
+        ----------
+        frames
+            See `static_html`.
+        """
         return (
             '<!doctype html><html lang="en"><head><meta charset="utf-8">'
             '<meta name="viewport" content="width=device-width">'
             "<style>:root{color-scheme:light dark}"
             "body{background:Canvas;color:CanvasText}</style>"
             f"<title>{html.escape(self.title or 'fp4ref')}</title></head>"
-            f"<body><main>{self.static_html()}</main></body></html>"
+            f"<body><main>{self.static_html(frames=frames)}</main></body></html>"
         )
 
     def _repr_mimebundle_(self, **_: Any) -> Any:

@@ -13,7 +13,7 @@ from string import Formatter
 from typing import Any, Final
 
 from fp4ref.trace import Barrier, Event, Range, Trace
-from fp4ref.trace.recorded_plan import is_m_major, splits_of
+from fp4ref.trace.recorded_plan import RecordedPlan, is_m_major, splits_of
 from fp4ref.viz.so_far import MMA, WINDOW, SoFar
 from fp4ref.viz.strings import say, strings
 
@@ -93,18 +93,21 @@ def _how(so_far: SoFar, event: Event) -> Iterator[str]:
 # -- agents and barriers ---------------------------------------------------------------
 
 
-def _who(so_far: SoFar, event: Event) -> str:
+def agent_words(plan: RecordedPlan | None, agent: str) -> str:
     """Name a warp by its role, and by its place among those of that role."""
-    agent = event.agent
     if not agent.startswith("warp"):
         key = f"who.{agent}"
         return say(key) if key in strings() else agent
-    role = so_far.plan.roles.get(agent) if so_far.plan else None
-    if so_far.plan is None or role is None or f"who.{role}" not in strings():
+    role = plan.roles.get(agent) if plan else None
+    if plan is None or role is None or f"who.{role}" not in strings():
         return say("who.warp", n=agent.removeprefix("warp"))
-    same = [name for name, each in so_far.plan.roles.items() if each == role]
+    same = [name for name, each in plan.roles.items() if each == role]
     alone = len(same) == 1
     return say(f"who.{role}") + ("" if alone else f" {same.index(agent)}")
+
+
+def _who(so_far: SoFar, event: Event) -> str:
+    return agent_words(so_far.plan, event.agent)
 
 
 def _barrier(so_far: SoFar, event: Event) -> tuple[str, str, int]:

@@ -29,7 +29,7 @@ def small_book(folder: Path, code: str, page: str = PAGE) -> Path:
     """Set up the book's own configuration over one page and one notebook."""
     book = folder / "book"
     (book / "notebooks").mkdir(parents=True)
-    for name in ("conf.py", "kernels.py", "table_of_contents.py"):
+    for name in ("conf.py", "kernels.py", "table_of_contents.py", "answer_forms.py"):
         shutil.copy(ROOT / "book" / name, book / name)
     shutil.copytree(ROOT / "book" / "static", book / "static")
     (book / "generate.py").write_text("def generate():\n    pass\n")

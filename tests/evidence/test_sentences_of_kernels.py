@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from check_kernels import PAIRS, VARIANTS
-from wording import check_wording
+from sentence_wording import check_wording
 
 from fp4ref.evidence.check import check
 

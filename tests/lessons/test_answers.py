@@ -158,7 +158,7 @@ class TestCheck:
     def test_passed(self) -> None:
         result = lessons.check("98.1", 36864)
         assert result
-        assert repr(result) == "98.1 passed. Bytes"
+        assert repr(result).startswith("98.1 passed. Bytes\nWhy: second\n")
         assert 'role="status"' in result._repr_html_()
 
     def test_a_number_has_its_unit_and_one_hint_and_no_answer(self) -> None:

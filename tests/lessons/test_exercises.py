@@ -10,7 +10,7 @@ import pytest
 from fp4ref.errors import InputError
 from fp4ref.frames import FRAMES
 from fp4ref.lessons import transport
-from fp4ref.lessons.exercise import Exercise, every, exercise, find, of_lesson
+from fp4ref.lessons.exercise import Exercise, every, exercise, find, ids, of_lesson
 from fp4ref.lessons.outline import LESSONS
 from fp4ref.lessons.verdict import BLANK, Result, judge
 
@@ -88,6 +88,20 @@ def test_hints_and_frames(each: Exercise) -> None:
     assert len(set(each.hints)) == len(each.hints)
     assert set(each.frames) <= set(FRAMES)
     assert each.title
+
+
+def test_a_right_answer_explains_and_names_the_next(each: Exercise) -> None:
+    result = judge(each.id, each.truth)
+    why, following = result.more
+    assert why == f"Why: {each.because}"
+    assert not each.because.endswith("?"), "an explanation asks nothing"
+    order = list(EXERCISES)
+    after = order[order.index(each.id) + 1 :]
+    assert following.startswith(f"Next: {after[0]}" if after else "That was the last")
+
+
+def test_the_ids_are_known_without_the_answers() -> None:
+    assert ids() == tuple(EXERCISES)
 
 
 def test_a_declaration_is_complete() -> None:

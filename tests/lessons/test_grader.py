@@ -226,6 +226,35 @@ def test_changed_files_are_not_overwritten(tmp_path: Path) -> None:
     assert first.read_bytes() == original
 
 
+def test_what_was_answered_can_be_kept(tmp_path: Path) -> None:
+    """`make lab` renews the rest and takes nobody's answers away."""
+    arguments = ["student", str(tmp_path), "--keep"]
+    assert "kept" not in CliRunner().invoke(app, arguments).stdout
+    first, second, *_ = sorted(tmp_path.glob("*.ipynb"))
+    original = first.read_bytes()
+    first.write_bytes(original + b"\n")
+    second.unlink()
+    again = CliRunner().invoke(app, arguments)
+    assert again.exit_code == 0
+    assert again.stdout.startswith(f"{len(LESSONS) - 1} notebooks without solutions")
+    assert "1 kept as you left them" in again.stdout
+    assert first.read_bytes() == original + b"\n"
+    assert second.exists()
+    CliRunner().invoke(app, [*arguments, "--force"])
+    assert first.read_bytes() == original
+
+
+def test_links_lead_somewhere_from_a_folder_of_the_checkout(tmp_path: Path) -> None:
+    (tmp_path / "notebooks").mkdir()
+    cell = {"cell_type": "markdown", "id": "a", "metadata": {}}
+    cell["source"] = ["[a](../book/a.md), [b](b.ipynb)"]
+    for name in LESSONS:
+        text = json.dumps({"cells": [cell], "metadata": {}})
+        (tmp_path / "notebooks" / f"{name}.ipynb").write_text(text)
+    (made, *_) = student_edition(tmp_path / "notebooks", tmp_path / "class/student")
+    assert load(made)["cells"][0]["source"] == ["[a](../../book/a.md), [b](b.ipynb)"]
+
+
 def test_a_folder_of_someone_else_is_not_overwritten(tmp_path: Path) -> None:
     name = next(NOTEBOOKS.glob("0*.ipynb")).name
     (tmp_path / name).write_text("mine")

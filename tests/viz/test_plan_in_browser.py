@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
+from drawn_words import WORDS, words_that_meet
 
 import fp4ref
 from fp4ref import viz
@@ -89,3 +91,20 @@ def test_boxes_of_a_tile_follow_the_plan(
     shown = page.locator(".fp4ref-picture").inner_text()
     said = "stored" if wanted == 64 else "2 of 4 boxes"
     assert said in shown
+
+
+def test_tiles_lie_as_d_is_written(open_players: Any) -> None:
+    """Rows m go down and columns n to the right, over the whole width."""
+    q, w = (fp4ref.quantize(np.ones((n, 256), np.float32)) for n in (128, 384))
+    run = fp4ref.run(q, w)
+    for width in (1280, 390):
+        page = open_players(
+            viz.play(run, view="tiles"), viewport={"width": width, "height": 900}
+        )
+        first, last = (
+            page.locator(f"[data-tile='0,{n}']").bounding_box() for n in (0, 2)
+        )
+        assert first["y"] == last["y"]
+        picture = page.locator(".fp4ref-picture svg").bounding_box()
+        assert last["x"] + last["width"] - first["x"] > 0.8 * picture["width"]
+        assert words_that_meet(page.evaluate(WORDS)) == []

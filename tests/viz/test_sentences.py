@@ -14,7 +14,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from wording import check_wording
+from sentence_wording import check_wording
 
 import fp4ref
 from fp4ref import GemmConfig

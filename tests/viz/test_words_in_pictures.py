@@ -5,22 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from drawn_words import WORDS, words_that_meet
 from player_page import PLAYER, VIEWS
 
 import fp4ref
 from fp4ref import viz
-
-WORDS = """() => [...document.querySelectorAll('.fp4ref-picture svg text')].map((e) => {
-  const b = e.getBoundingClientRect(), w = e.closest('svg').getBoundingClientRect();
-  return {words: e.textContent, x: b.left, y: b.top, right: b.right, bottom: b.bottom,
-          beyond: b.right - w.right, size: parseFloat(getComputedStyle(e).fontSize)};
-}).filter((each) => each.words)"""
-
-
-def meet(a: dict[str, Any], b: dict[str, Any]) -> bool:
-    """Two pixels across and four down are the space around letters."""
-    across = min(a["right"], b["right"]) - max(a["x"], b["x"])
-    return across > 2 and min(a["bottom"], b["bottom"]) - max(a["y"], b["y"]) > 4
 
 
 @pytest.mark.parametrize("width", [1280, 688, 390])
@@ -35,13 +24,7 @@ def test_no_word_meets_another(
             page.evaluate(f"() => {{ {PLAYER}.show('{view}'); {PLAYER}.go({step}); }}")
             words = page.evaluate(WORDS)
             assert words
-            met = [
-                (a["words"], b["words"])
-                for i, a in enumerate(words)
-                for b in words[:i]
-                if meet(a, b)
-            ]
-            assert met == [], (view, step)
+            assert words_that_meet(words) == [], (view, step)
             assert [w["words"] for w in words if w["beyond"] > 1] == [], (view, step)
             assert min(w["size"] for w in words) >= 12, (view, step)
 
@@ -55,8 +38,7 @@ def test_two_words_in_one_place_are_noticed(
         " t[3].setAttribute('x', t[4].getAttribute('x'));"
         " t[3].setAttribute('y', t[4].getAttribute('y')); }"
     )
-    words = page.evaluate(WORDS)
-    assert any(meet(a, b) for i, a in enumerate(words) for b in words[:i])
+    assert words_that_meet(page.evaluate(WORDS))
 
 
 def test_on_a_phone_a_finger_finds_every_control(

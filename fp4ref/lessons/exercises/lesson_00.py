@@ -27,6 +27,10 @@ def first_run() -> fp4ref.Run:
         "The piece is K = 64: 32 bytes of E2M1 codes and four scales of each row.",
         "`emulator.stats` counts every operation by its PTX name.",
     ),
+    why=(
+        "K of one instruction is 64: 1,536 / 64 of them follow each other, and all "
+        "add into one accumulator."
+    ),
     # One for each 16 elements, one for each stage, one for each row and stage.
     wrong=(96, 6, 768),
     unit="instructions",
@@ -45,6 +49,10 @@ def mma_count() -> int:
         "`mbarrier.arrive.expect_tx` brings the only arrival, and announces the bytes.",
         "Whichever of the four copies lands last does it; look which one that was in "
         "this run.",
+    ),
+    why=(
+        "The arrival of `arrive.expect_tx` had come before. A phase ends when the "
+        "last bytes that it expects are there, and this copy brought them."
     ),
     wrong=(
         "mbarrier.arrive.expect_tx",

@@ -21,6 +21,10 @@ _SCALES = _SIZE // 16
         "The layout is (2048,2048):(2048,1), in elements.",
         "Two elements share a byte.",
     ),
+    why=(
+        "3 rows of 2,048 elements and 64 more lie before it, and two elements share a "
+        "byte."
+    ),
     # The claimed strides (1, 2048); an element for a byte.
     wrong=((3 + 64 * _SIZE) // 2, 3 * _SIZE + 64),
     unit="bytes",

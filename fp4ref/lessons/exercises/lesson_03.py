@@ -65,6 +65,10 @@ def swizzle_128b(offset: int) -> int:
         "A and B: 128 rows of 256 elements of 4 bits.",
         "SFA and SFB: one byte for each row of the tile and 16 elements of K.",
     ),
+    why=(
+        "A and B: 128 rows of 256 elements, two in a byte. SFA and SFB: one byte for "
+        "each row and 16 elements."
+    ),
     # One vector of 16 scales; one scale; only the rows that exist.
     wrong=(
         [16_384, 16_384, 16, 16],

@@ -61,6 +61,10 @@ def arrival_counts() -> dict[str, object]:
         "not for each row.",
         "Stages: (232,448 - 160 - 67,584) // (bytes + 16).",
     ),
+    why=(
+        "A and B have two elements in a byte, SFA and SFB a byte for 16 elements. "
+        "What the epilogue leaves holds four such stages."
+    ),
     wrong=(
         (32_800, 20),
         (32_768, 4),
@@ -149,6 +153,10 @@ def _rounds() -> Sequence[tuple[str, int, int]]:
         "It flips when the index wraps: after every `stages` k-tiles.",
         "On a fresh barrier parity 1 passes and parity 0 blocks. Which of the two does "
         "a producer need in its first round?",
+    ),
+    why=(
+        "The parity flips once a round. A producer begins with 1, because that passes "
+        "on a fresh barrier: every stage is free."
     ),
     wrong=(
         # Both sides start at phase 0.

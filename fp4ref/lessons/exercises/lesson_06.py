@@ -67,6 +67,10 @@ def descriptor() -> int:
         "A k-tile of 256 took four instructions, each 32 bytes further along K.",
         "32 bytes of packed E2M1 are 64 elements.",
     ),
+    why=(
+        "32 bytes of packed E2M1 are 64 elements. A k-tile of 256 takes four "
+        "instructions, and K = 2,048 is eight k-tiles."
+    ),
     wrong=(
         # K = 16 of BF16; an atom of 128 x 128 x 256; one for each scale.
         (16, 16, 128),

@@ -71,6 +71,10 @@ def _load_books() -> dict[str, Any]:
         "A stage has 128 rows of A and of B in 4 bits, and for each of the 256 rows "
         "16 scales of one byte.",
     ),
+    why=(
+        "A producer enters with phase 1. Eight k-tiles go twice around a ring of four "
+        "stages, and the last four need a stage that was used."
+    ),
     # Each believes one thing that the document says.
     wrong=(
         _load_books() | {"entry": (0, 0, 20)},

@@ -218,6 +218,11 @@ def _order() -> str:
         "`wait_group.read` is about the source of a store, not about its destination.",
         "`late.trace` has every step: look at frames 7.5, 7.10, 7.9 and 7.11.",
     ),
+    why=(
+        "The accumulator is given back as soon as its values are in registers. The "
+        "store tail waits until shared memory is read, not until D is in global "
+        "memory."
+    ),
     wrong=(
         # Release after the stores; a tail that waits for global memory; both.
         "cfebda",

@@ -169,6 +169,10 @@ def _schedule_books() -> dict[str, Any]:
         "For each warp of one CTA: which comes first in the trace, its first "
         "`tile_scheduler.next_work`, or its first MMA, copy, request or `tcgen05.ld`?",
     ),
+    why=(
+        "Each tile after the first four is one request that is granted, and each CTA "
+        "ends with one refusal."
+    ),
     wrong=(
         # Every warp asks after its tile.
         _schedule_books() | {"before": set()},
@@ -232,6 +236,10 @@ def _end_books() -> dict[str, Any]:
         "Look at warp 0 in `tile.trace`: which of its operations touch global memory, "
         "and how often does it execute `bar.sync` on barrier 0, the whole CTA's?",
     ),
+    why=(
+        "One warp frees what it allocated: 512 columns of 128 lanes of four bytes. It "
+        "stores nothing to global memory."
+    ),
     # Each believes one thing that the document says.
     wrong=(
         _end_books() | {"threads": 1},
@@ -273,6 +281,10 @@ def _totals() -> dict[str, Any]:
         "D is 8,192 bytes and SFD 1,024. One MMA is 128 x 128 x 64 multiply-adds, each "
         "of them two operations.",
         "A trace is an order of steps. Can it say how long one takes?",
+    ),
+    why=(
+        "A trace is an order of steps and gives no cycles. The rest are counts and "
+        "bytes that follow from the tile."
     ),
     # Each believes one thing that the document says.
     wrong=(

@@ -18,6 +18,10 @@ from fp4ref.tensors.quantize import quantize
         "Every 16 elements of a row have a scale of one byte.",
         "There is one float32 for the whole layer.",
     ),
+    why=(
+        "Half a byte for each element, a byte for 16 of them, and one float32 for the "
+        "whole layer."
+    ),
     # No global scale; a code a byte; scales for 32; two bytes a scale; no scales.
     wrong=(9_437_184, 17_825_796, 8_912_900, 10_485_764, 8_388_608),
 )

@@ -69,6 +69,10 @@ def first_difference(ptx: str) -> dict[str, Any]:
         "`ptx.count('tcgen05.mma.')` and `sass.count('UTCOMMA')` are a pair.",
         "There are four of `UTCBAR`, and far more plain arrivals.",
     ),
+    why=(
+        "A k-tile takes eight copies of scales, four MMAs and one commit: the counts "
+        "tell the words apart."
+    ),
     wrong=(
         {
             "UTCCP": "tcgen05.cp",
@@ -96,6 +100,10 @@ def words_of_sass() -> dict[str, str]:
         "TMA fills the stage by the tensor map; it never sees this descriptor.",
         "The stride says how far apart two groups of 8 rows are.",
         "The first group has no stride to go wrong by.",
+    ),
+    why=(
+        "The stride leads to the second group of 8 rows, and the first MMA already "
+        "reads it."
     ),
     wrong=(
         {"tensor": "A", "K-block": -1, "row": 8},
@@ -127,6 +135,10 @@ def _census() -> dict[str, int]:
         "The loop is unrolled: first find out how many k-tiles one round has.",
         "Every k-tile ends with one commit.",
         "Divide each count by the number of `UTCBAR`.",
+    ),
+    why=(
+        "One `UTCBAR` ends each k-tile, so each count divided by theirs is that of "
+        "one k-tile."
     ),
     wrong=(
         _census() | {"UTCCP": 2},

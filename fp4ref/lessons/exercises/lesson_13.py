@@ -203,6 +203,7 @@ def _evidence() -> dict[str, Evidence]:
         "is made wrong.",
         "`fidelity.select(operation='tcgen05.mma')` lists rules with their evidence.",
     ),
+    why="The table names the strongest evidence that a rule has.",
     wrong=(
         _evidence() | {"truncation": Evidence.MEASURED},
         _evidence() | {"truncation": Evidence.DOCUMENTED},
@@ -278,6 +279,10 @@ def _smallest_k() -> int:
         "The fault needs a copy that comes after an MMA. Which copy is the first?",
         "Within a k-tile all copies are issued before the MMAs.",
         "So it is the first copy of the second k-tile.",
+    ),
+    why=(
+        "There is one set of columns: the first copy of the second k-tile writes "
+        "where MMAs of the first may still read."
     ),
     # One k-tile; when the ring wraps; when the document's 20 stages would.
     wrong=(256, 1536, 5376),

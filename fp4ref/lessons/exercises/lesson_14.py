@@ -32,6 +32,7 @@ def riddle(
         title=f"{mistake.title}.",
         hints=(*hints, mistake.evidence),
         wrong=wrong,
+        why=mistake.cause,
     )
 
 

@@ -45,6 +45,10 @@ def stage_nbytes() -> int:
         "The second half of N is in lanes 64 to 127 of the same columns.",
         "N is 64: column 50 of D is the 18th of its half, counted from 0.",
     ),
+    why=(
+        "Lanes from 64 up hold the second half of N, and column 50 is the 18th of it, "
+        "counted from 0."
+    ),
     # As with M = 256; the peer has the half; the column of the whole N.
     wrong=((0, 10, 50), (1, 10, 18), (0, 74, 50), (0, 10, 18), (1, 74, 18)),
 )
@@ -81,6 +85,7 @@ def landings(run: PairRun, operation: str, issuer: int) -> list[Event]:
         "The named barrier is in an even CTA.",
         "In each pair that gets a box, the CTA of that parity counts it.",
     ),
+    why="In each pair that gets the box, the barrier of the leader counts its bytes.",
     # The receivers; the issuer's leader; the issuer; all.
     wrong=([1, 3, 5, 7], [0], [1], list(range(8))),
 )

@@ -17,6 +17,10 @@ from fp4ref.lessons.exercise import exercise
         "A row has cluster_n CTAs, a column cluster_m.",
         "A is 16,384 bytes and SFA 2,048; so are B and SFB. Which is cut in two?",
     ),
+    why=(
+        "Two CTAs share a row of tiles and four a column: each asks for half of A and "
+        "SFA, and a quarter of B and SFB."
+    ),
     # All of it; the two exchanged to 8; only A and B; the scales whole.
     wrong=(36_864, 4_608, 12_288, 16_384, 18_432),
     unit="bytes",
@@ -36,6 +40,10 @@ def nbytes_of_a_cta() -> int:
         "Those who will send to this CTA again have to know.",
         "Its row sends A and SFA, its column B and SFB; it is in both.",
         "Rank 1 has m = 1 and n = 0. Which ranks have m = 1, and which n = 0?",
+    ),
+    why=(
+        "Its stage holds what CTAs of its row and of its column sent, so all of them "
+        "must know that it is free."
     ),
     # Its row; its column; itself; all.
     wrong=([1, 3], [0, 1], [1], [0, 1, 2, 3]),

@@ -20,6 +20,10 @@ from fp4ref.tensors.quantize import quantize
         "Two whole groups of four leave two k-tiles.",
         "A round expects the bytes of the k-tiles that it has.",
     ),
+    why=(
+        "Ten k-tiles are two groups of four and one of two, and a round expects the "
+        "bytes of the k-tiles that it has."
+    ),
     # A whole group; the rest dropped; one k-tile; one round for each.
     wrong=((3, 147_456), (2, 147_456), (3, 36_864), (10, 36_864)),
 )
@@ -38,6 +42,10 @@ def rounds() -> tuple[int, int]:
         "In which round is k-tile 5, and which stage has that round?",
         "Stages follow each other and begin again: round 2 has stage 0.",
         "In its group k-tile 5 is the second one.",
+    ),
+    why=(
+        "K-tile 5 is the second one of group 2, and with two stages group 2 is in "
+        "stage 0 again."
     ),
     # k-tile 5 as with groups of one; round 2 as stage 2; the first of its group.
     wrong=(3, 0, 2, 5),

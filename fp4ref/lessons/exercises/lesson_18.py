@@ -33,6 +33,10 @@ def counts() -> list[int]:
         "A split waits until all k-tiles before its first one are in.",
         "So it waits for the number of its own first k-tile.",
     ),
+    why=(
+        "The lock counts the k-tiles that have been added, and a split waits for all "
+        "of those before its own."
+    ),
     # Splits that are in; those with its own; the last k-tiles.
     wrong=([1, 2, 3], [6, 9, 11], [2, 5, 8], [0, 3, 6]),
 )

@@ -39,6 +39,7 @@ def roundings() -> int:
         "A stage has the bytes of the wider of the two: a subtile of float32.",
         "Four stages of 128 x 32 x 4 bytes.",
     ),
+    why="D lies in C's memory, so only C counts: four stages of 128 x 32 float32.",
     # Stages of D besides; one stage; the whole epilogue; D's width.
     wrong=(69_632, 16_384, 67_584, 8_192),
 )

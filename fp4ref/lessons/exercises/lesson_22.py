@@ -68,6 +68,10 @@ def statuses() -> dict[str, int]:
         "One line stores the number, the other one loads another thread's.",
         "The zeros are stored before a barrier: they race with nothing.",
     ),
+    why=(
+        "Without the barrier nothing orders one thread's store before another "
+        "thread's load of the same bytes."
+    ),
     # The barrier's neighbours in the right text; the zeros; global accesses.
     wrong=((24, 26), (21, 25), (23, 26)),
 )

@@ -16,6 +16,7 @@ from fp4ref.lessons.why_this_speed import binding, cycles
         "values.",
         '`why.binding("003")` asks for one of them.',
     ),
+    why="What needs the most clocks for a product binds it.",
     # Who believes that MMAs always bind; memory always; the scales nowhere.
     wrong=(
         {"72b-4096": "MMA", "bf16-8192": "MMA", "003": "MMA"},
@@ -38,6 +39,7 @@ def binds() -> dict[str, str]:
         "look at both waits of the MMA warp.",
         "Take one `tile` from the other, and round to tens.",
     ),
+    why="It is the difference of two tiles of the model, with the change and without.",
     # All of phase 1; what the document's own model says; the wait alone.
     wrong=(380, 820, 480),
 )

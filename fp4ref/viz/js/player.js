@@ -100,7 +100,7 @@ class Player {
     const { view, T } = this, c = this.context(), twin = view.twin(c), label = `${T(`view.${view.id}`)}. ${twin.intro}`;
     const { svg, width, height } = view.draw(c);
     this.$(".fp4ref-picture").innerHTML = `<svg role="img" viewBox="0 0 ${width} ${Math.ceil(height)}" width="${width}" height="${Math.ceil(height)}" aria-label="${esc(label)}">${svg}</svg>`;
-    this.$("figcaption").textContent = twin.intro;
+    this.$("figcaption").textContent = twin.short ?? twin.intro;
     if (this.$(".fp4ref-twin").open) this.$(".fp4ref-twin > div").innerHTML = twin.rows?.length ? tableHtml(twin) : "";
     this.drawn = { label, twin, width };
   }

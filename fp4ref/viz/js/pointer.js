@@ -44,7 +44,7 @@ function listenToPointer(player) {
 function listenToHover(player) {
   const picture = player.$(".fp4ref-picture"), say = (words) => { player.$("figcaption").textContent = words; };
   picture.addEventListener("pointerover", (e) => { if (e.target.dataset?.tip) say(e.target.dataset.tip); });
-  picture.addEventListener("pointerleave", () => { if (player.drawn) say(player.drawn.twin.intro); });
+  picture.addEventListener("pointerleave", () => { if (player.drawn) say(player.drawn.twin.short ?? player.drawn.twin.intro); });
   picture.addEventListener("pointermove", (e) => {
     const grid = e.target.dataset?.grid;
     if (!grid || !player.view.hover) return;

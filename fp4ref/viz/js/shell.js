@@ -58,11 +58,17 @@ function operandWords([name, value]) {
   return `${name} ${shown}`;
 }
 
+// A frame is a link where the frame index stands beside the page.
+function frameHtml(index, id, words, known) {
+  const place = `#frame-${id.toLowerCase().replace(/[^a-z0-9]+/g, "-")}`;
+  return index && known ? `<a href="${esc(index + place)}">${esc(words)}</a>` : esc(words);
+}
+
 // What happened, in a sentence; how it is written, behind a fold that stays as the reader left it.
-function eventHtml({ T, header, detailed }, e) {
+function eventHtml({ T, header, detailed, model }, e) {
   const frame = e.frames.at(-1), where = T("event.where", { sm: e.sm, cta: e.cta.join(", "), agent: e.agent });
   const issued = e.issued >= 0 ? ` · ${esc(T(e.kind === "land" ? "event.issued" : "event.waited", { step: e.issued }))}` : "";
-  const of = frame ? ` · ${esc(T("event.frame", { id: frame, title: header.frames[frame] ?? "" }))}` : "";
+  const of = frame ? ` · ${frameHtml(model.get("frames"), frame, T("event.frame", { id: frame, title: header.frames[frame] ?? "" }), frame in header.frames)}` : "";
   return `<p class="fp4ref-says">${esc(e.words)}</p><div class="fp4ref-where">${esc(where)}${issued}${of}</div>` +
     `<details class="fp4ref-details"${detailed ? " open" : ""}><summary><b>${esc(e.operation)}</b> ${esc(T(`kind.${e.kind}`))}</summary>` +
     `<div class="fp4ref-code"><span>${esc(e.source)}</span> <code>${esc(e.text)}</code></div>` +

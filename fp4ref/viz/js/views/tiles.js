@@ -34,7 +34,7 @@ const tilesView = {
   },
   grid(m) {
     const { shape } = m.header.meta, { tile_m: tm, tile_n: tn } = m.plan;
-    return { across: Math.ceil(shape.m / tm), down: Math.ceil(shape.n / tn), tm, tn, m: shape.m, n: shape.n };
+    return { rows: Math.ceil(shape.m / tm), columns: Math.ceil(shape.n / tn), tm, tn, m: shape.m, n: shape.n };
   },
   // What has become of a tile: each SM loads, multiplies and stores in the order it learned.
   state(m, step, i, j, T) {
@@ -58,20 +58,21 @@ const tilesView = {
     return [...learned, ...landed].sort((a, b) => a[0] - b[0]).map((r) => r.map(String));
   },
   draw({ m, step, width, T, id }) {
-    const g = this.grid(m), cell = Math.max(24, Math.min(132, (width - 52) / g.across)), high = Math.max(22, Math.min(54, cell));
-    let out = patternDefs(id) + text(0, 12, T("tiles.head", { m: g.m, n: g.n, across: g.across, down: g.down, tm: g.tm, tn: g.tn }), "small");
-    out += text(0, 28, "n ↓ m →", "tiny");
-    for (let j = 0; j < g.down; j++) {
-      out += text(4, 52 + j * high, j, "small");
-      for (let i = 0; i < g.across; i++) {
-        if (!j) out += text(48 + i * cell + cell / 2, 28, i, "mid small");
-        const s = this.state(m, step, i, j, T), x = 48 + i * cell, y = 32 + j * high;
-        out += box(id, s.kind, x + 1, y, cell - 2, high - 2, { "data-tip": T("tiles.tip", { m: i, n: j, word: s.word, sm: s.sm ?? "-" }) });
+    // As D is written: rows m go down, columns n to the right.
+    const g = this.grid(m), cell = Math.max(24, (width - 52) / g.columns), high = Math.max(22, Math.min(54, cell));
+    let out = patternDefs(id) + text(0, 12, T("tiles.head", { m: g.m, n: g.n, across: g.rows, down: g.columns, tm: g.tm, tn: g.tn }), "small");
+    out += text(0, 28, "m ↓ n →", "tiny");
+    for (let i = 0; i < g.rows; i++) {
+      out += text(4, 52 + i * high, i, "small");
+      for (let j = 0; j < g.columns; j++) {
+        if (!i) out += text(48 + j * cell + cell / 2, 28, j, "mid small");
+        const s = this.state(m, step, i, j, T), x = 48 + j * cell, y = 32 + i * high;
+        out += box(id, s.kind, x + 1, y, cell - 2, high - 2, { "data-tile": `${i},${j}`, "data-tip": T("tiles.tip", { m: i, n: j, word: s.word, sm: s.sm ?? "-" }) });
         if (s.sm !== null) out += rect(x + 4, y + 3, 34, 14, "plate") + text(x + 7, y + 13, `SM ${s.sm}`, "tiny");
-        if (cell > 60) out += rect(x + 4, y + high - 20, cell - 10, 15, "plate") + text(x + 7, y + high - 9, fit(s.word, cell - 14), "tiny");
+        if (cell > 60) out += rect(x + 4, y + high - 20, Math.min(cell - 10, 7 * s.word.length + 8), 15, "plate") + text(x + 7, y + high - 9, fit(s.word, cell - 14), "tiny");
       }
     }
-    let y = 32 + g.down * high + 18;
+    let y = 32 + g.rows * high + 18;
     out += text(0, y, T("tiles.answers"), "strong");
     const rows = this.answers(m, step, T);
     for (const r of rows.slice(-8)) { y += 16; out += text(0, y, fit(`${r[0]}: ${r[1]} CTA ${r[2]}: ${r[3]}`, width), "small"); }
@@ -79,8 +80,8 @@ const tilesView = {
   },
   twin({ m, step, T }) {
     const g = this.grid(m), rows = [];
-    for (let i = 0; i < g.across; i++) for (let j = 0; j < g.down; j++) { const s = this.state(m, step, i, j, T); rows.push([`(${i}, ${j})`, s.word, s.sm === null ? "-" : `SM ${s.sm}`]); }
+    for (let i = 0; i < g.rows; i++) for (let j = 0; j < g.columns; j++) { const s = this.state(m, step, i, j, T); rows.push([`(${i}, ${j})`, s.word, s.sm === null ? "-" : `SM ${s.sm}`]); }
     const answers = this.answers(m, step, T).map((r) => r.join(" ")).join("; ");
-    return { intro: `${T("tiles.head", { m: g.m, n: g.n, across: g.across, down: g.down, tm: g.tm, tn: g.tn })} ${T("tiles.answers")}: ${answers || T("nobody")}.`, caption: T("tiles.caption", { step }), columns: [T("col.tile"), T("col.state"), "SM"], rows };
+    return { intro: `${T("tiles.head", { m: g.m, n: g.n, across: g.rows, down: g.columns, tm: g.tm, tn: g.tn })} ${T("tiles.answers")}: ${answers || T("nobody")}.`, caption: T("tiles.caption", { step }), columns: [T("col.tile"), T("col.state"), "SM"], rows };
   },
 };

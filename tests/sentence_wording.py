@@ -1,4 +1,4 @@
-"""wording: what holds for the sentence of any event."""
+"""sentence_wording: what holds for the sentence of any event."""
 
 from __future__ import annotations
 
