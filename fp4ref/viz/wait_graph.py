@@ -191,4 +191,4 @@ def _sentence(error: DeadlockError, names: Names) -> str:
 
 def start_of(words: str) -> str:
     """Begin with a capital letter."""
-    return words[0].upper() + words[1:]
+    return words[:1].upper() + words[1:]
