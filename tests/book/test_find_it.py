@@ -83,7 +83,7 @@ ON_THE_SITE = [
     ),
     Task(
         "What does the code of the scale copies look like in CUDA?",
-        (Click("frame index"), Click("6.6.4"), Click("scale_copies:copy")),
+        (Click("frame index"), Click("6.6.4"), Click("scale_copies:ScaleCopies.copy")),
         (r"def copy\(", r"__device__.*ScaleColumns copy\("),
     ),
     Task(

@@ -51,7 +51,7 @@ def test_every_sentence_is_in_the_file_and_used() -> None:
         "stages.",
     }
     # Of sentences: names of agents, barriers, tensors, buffers; and the operations.
-    built += ("who.", "thing.", "is.", "box.", "place.", "part.", "words.")
+    built += ("side.", "who.", "thing.", "is.", "box.", "place.", "part.", "words.")
     quoted = esm() + python
     idle = [
         key
