@@ -36,7 +36,7 @@ def test_keyboard_alone_steps_plays_and_rewinds(chromium: Any, site: Path) -> No
         page.keyboard.press("Space")
         page.keyboard.press("Home")
         assert player.get_attribute("data-step") == "0"
-        page.keyboard.press("4")
+        page.keyboard.press("5")
         assert player.get_attribute("data-view") == "tmem"
 
 
