@@ -1,10 +1,8 @@
 // exercises: a form under each exercise of a notebook's page. Answers are compared as
 // fp4ref.lessons.answer compares them, part by part, against hashes: the page holds no
 // answer. What was answered stays in this browser.
-function answerInThePage() {
-  const holder = document.getElementById("fp4-exercises");
-  if (!holder) return;
-  const { blank, ids, exercises } = JSON.parse(holder.textContent);
+{
+  let blank = "", ids = [], exercises = []; // of this page
   const KEY = "fp4ref.exercises";
 
   // SHA-256. Its constants are the first bits of the roots of the first primes.
@@ -316,13 +314,18 @@ function answerInThePage() {
     return form;
   }
 
-  for (const cell of document.querySelectorAll(".cell.tag_exercise")) {
-    const id = /check\(\s*"(\d\d\.\d+)"/.exec(cell.textContent)?.[1];
-    const exercise = exercises.find((each) => each.id === id);
-    if (exercise) cell.after(build(exercise));
-  }
-  if (location.hash.startsWith("#exercise-")) document.getElementById(location.hash.slice(1))?.scrollIntoView();
-}
+  const answerInThePage = () => {
+    const holder = document.getElementById("fp4-exercises");
+    if (!holder) return;
+    ({ blank, ids, exercises } = JSON.parse(holder.textContent));
+    for (const cell of document.querySelectorAll(".cell.tag_exercise")) {
+      const id = /check\(\s*"(\d\d\.\d+)"/.exec(cell.textContent)?.[1];
+      const exercise = exercises.find((each) => each.id === id);
+      if (exercise) cell.after(build(exercise));
+    }
+    if (location.hash.startsWith("#exercise-")) document.getElementById(location.hash.slice(1))?.scrollIntoView();
+  };
 
-if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", answerInThePage);
-else answerInThePage();
+  if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", answerInThePage);
+  else answerInThePage();
+}
