@@ -184,6 +184,7 @@ def landed_on(page: Any) -> str:
     return text
 
 
+@pytest.mark.rotating(3)
 @pytest.mark.parametrize("task", ON_THE_SITE, ids=lambda task: task.question)
 def test_on_the_site(page: Any, site: Path, task: Task) -> None:
     assert len(task.plan) <= MOST_HOPS

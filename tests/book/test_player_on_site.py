@@ -103,6 +103,7 @@ def test_the_microscope_is_one_click_away(chromium: Any, site: Path) -> None:
         assert page.url.endswith("quantisers.html")
 
 
+@pytest.mark.rotating(1)
 @pytest.mark.parametrize("view", ["fault", "barriers", "tmem", "timeline"])
 def test_the_theme_does_not_reach_into_a_picture(
     chromium: Any, site: Path, view: str

@@ -130,6 +130,7 @@ CHANGES = [
 
 
 @needs_nvrtc
+@pytest.mark.rotating(5)
 @pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.name)
 def test_compare_locates(change: Change, monkeypatch: pytest.MonkeyPatch) -> None:
     case = Case(130, 150, 512, config=change.config)

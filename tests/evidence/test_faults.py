@@ -137,13 +137,13 @@ def test_caught_under_eager(each: Fault, form: Any) -> None:
     assert disagreement(each, form, run_fault(each, form)) == ""
 
 
-@pytest.mark.rotating(95)
+@pytest.mark.rotating(48)
 @pytest.mark.parametrize(("each", "form"), params(compiled=True))
 def test_caught_in_the_compiled_kernel(each: Fault, form: Any) -> None:
     assert disagreement(each, form, run_fault(each, form)) == ""
 
 
-@pytest.mark.rotating(37)
+@pytest.mark.rotating(19)
 @pytest.mark.parametrize(("each", "form"), twins())
 def test_the_clean_twin_says_nothing(each: Fault, form: Any) -> None:
     assert run_twin(each, form).silent

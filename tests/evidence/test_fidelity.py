@@ -61,14 +61,14 @@ def broken(request: pytest.FixtureRequest) -> Found:
 
 
 SLOW = ("test_execute_72a", "test_mxf8f6f4", "test_mma_shapes")
-"""Kernels of pairs: a row of theirs is tried every third day, another every second;
+"""Kernels of pairs: a row of theirs is tried every sixth day, another every fourth;
 all in the long run."""
 
 
 def _rows() -> Iterator[object]:
     day = datetime.date.today().toordinal()
     for i, rule in enumerate(RULES):
-        turns = 3 if any(name in rule.checked_by for name in SLOW) else 2
+        turns = 6 if any(name in rule.checked_by for name in SLOW) else 4
         waits = i % turns != day % turns
         yield pytest.param(rule, id=rule.id, marks=[pytest.mark.soak] if waits else [])
 

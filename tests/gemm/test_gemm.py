@@ -74,7 +74,7 @@ SMALL = [
 ]
 
 
-@pytest.mark.rotating(5)
+@pytest.mark.rotating(2)
 @pytest.mark.parametrize("block", range(4))
 @pytest.mark.parametrize("case", SMALL, ids=str)
 def test_two_hundred_seeds_give_the_same_bits(

@@ -93,6 +93,7 @@ def test_lanes_of_another_quarter_are_drawn(open_players: Any) -> None:
     assert round(quarters) == (lanes[1] - lanes[0]) / 32
 
 
+@pytest.mark.rotating(1)
 @pytest.mark.parametrize(
     "name", ["expect-too-many", "group-never-committed", "wrong-lane-quarter"]
 )

@@ -159,20 +159,21 @@ def test_without_scripts_the_text_shows(small: fp4ref.Run, open_players: Any) ->
     assert player.text().splitlines()[0] in shown
 
 
+@pytest.mark.rotating(1)
+@pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_no_serious_accessibility_violation(
-    walk_runs: tuple[fp4ref.Run, fp4ref.Run], open_players: Any
+    walk_runs: tuple[fp4ref.Run, fp4ref.Run], open_players: Any, scheme: str
 ) -> None:
     axe = pytest.importorskip(
         "axe_playwright_python.sync_playwright", reason="axe is in the extra 'dev'"
     )
-    for scheme in ("light", "dark"):
-        page = open_players(viz.play(*walk_runs, step=1000), color_scheme=scheme)
-        page.locator(".fp4ref-twin summary").click()
-        for view in VIEWS:
-            page.locator(f"[role=tab][data-view={view}]").click()
-            found = axe.Axe().run(page).response["violations"]
-            serious = [v for v in found if v["impact"] in ("serious", "critical")]
-            assert not serious, (view, scheme, json.dumps(serious, indent=1)[:3000])
+    page = open_players(viz.play(*walk_runs, step=1000), color_scheme=scheme)
+    page.locator(".fp4ref-twin summary").click()
+    for view in VIEWS:
+        page.locator(f"[role=tab][data-view={view}]").click()
+        found = axe.Axe().run(page).response["violations"]
+        serious = [v for v in found if v["impact"] in ("serious", "critical")]
+        assert not serious, (view, scheme, json.dumps(serious, indent=1)[:3000])
 
 
 @pytest.mark.rotating(1)
@@ -276,6 +277,7 @@ def test_every_tile_ends_stored(
     assert list(best.values()) == [len(order) - 1] * 6
 
 
+@pytest.mark.rotating(2)
 @pytest.mark.parametrize(
     ("options", "backend"),
     [

@@ -44,6 +44,7 @@ def hidden_mmas(found: list[Rect]) -> list[tuple[Rect, Rect]]:
     return [(m, c) for m in mmas for c in commits if meet(m, c)]
 
 
+@pytest.mark.rotating(1)
 @pytest.mark.parametrize("width", [1280, 390])
 def test_no_mma_is_under_a_commit(
     walk_runs: tuple[fp4ref.Run, fp4ref.Run], open_players: Any, width: int
@@ -102,6 +103,7 @@ def test_a_commit_over_an_mma_is_noticed(
     assert hidden_mmas(bars(page))
 
 
+@pytest.mark.rotating(1)
 @pytest.mark.parametrize("width", [1280, 390])
 def test_the_overlap_is_said(
     walk_runs: tuple[fp4ref.Run, fp4ref.Run], open_players: Any, width: int
@@ -148,6 +150,7 @@ def test_the_packet_has_the_rows(small: fp4ref.Run) -> None:
     assert header["overlap"] == overlap(small.trace)
 
 
+@pytest.mark.rotating(1)
 @pytest.mark.parametrize("width", [1280, 688, 390])
 def test_the_name_of_a_barrier_ends_before_its_phase(
     walk_runs: tuple[fp4ref.Run, fp4ref.Run], open_players: Any, width: int

@@ -12,6 +12,7 @@ import fp4ref
 from fp4ref import viz
 
 
+@pytest.mark.rotating(1)
 @pytest.mark.parametrize("width", [1280, 688, 390])
 def test_no_word_meets_another(
     walk_runs: tuple[fp4ref.Run, fp4ref.Run], open_players: Any, width: int
