@@ -32,6 +32,7 @@ MODULES = (
     "header_formats",
     "hmma",
     "descriptors",
+    "edges",
 )
 Outputs = dict[str, Bytes]
 

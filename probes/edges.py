@@ -1,0 +1,378 @@
+"""edges: what a card refuses at the edge of a rule, and what is waited for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+
+from fp4ref.device import Call, MapOf, Pointer
+from fp4ref.device.launch import Parameter
+from fp4ref.hardware import (
+    bulk_copy,
+    clc,
+    cluster,
+    cp_async,
+    gmem,
+    mbarrier,
+    named_barrier,
+    smem,
+    tensormap_proxy,
+    tma,
+)
+from fp4ref.hardware.machine import Machine
+from fp4ref.hardware.schedule import make_schedule
+from fp4ref.hardware.sm import Body, Cta, Role, Warp
+from fp4ref.trace import Bytes, Range
+from probes.probe import (
+    Case,
+    Outputs,
+    Probe,
+    blank,
+    pattern,
+    pattern_bytes,
+    results,
+    tensor_map,
+    words,
+)
+
+IMAGE = 1024
+POISON = 0xA5
+LANES = np.arange(32)
+PAIR = (2, 1, 1)
+MAP = MapOf("tensor", 0, (128, 8), (128,), (128, 8))
+
+
+def _case(
+    name: str,
+    entry: str,
+    buffers: dict[str, Bytes],
+    *numbers: Parameter,
+    outputs: tuple[str, ...] = ("out",),
+    refusal: str = "",
+    block: int = 32,
+    size: int = 1,
+    smem_nbytes: int = IMAGE,
+) -> Case:
+    """Return a case whose buffers are passed first, in their order."""
+    maps = tuple(n for n in numbers if isinstance(n, MapOf))
+    rest = tuple(n for n in numbers if not isinstance(n, MapOf))
+    pointers = tuple(Pointer(each) for each in buffers if each != "tensor")
+    # map_at has its offset between two buffers.
+    params = (*maps, *pointers[:1], *rest, *pointers[1:]) if entry == "map_at" else (
+        *maps, *pointers, *rest)  # fmt: skip
+    call = Call(
+        entry,
+        buffers,
+        params,
+        grid=(size, 1, 1),
+        block=(block, 1, 1),
+        cluster=(size, 1, 1),
+        smem_nbytes=smem_nbytes,
+    )
+    return Case(name, call, outputs, refusal)
+
+
+def _refusals() -> Iterator[Case]:
+    out = blank(128)
+    for offset, refusal in ((0, ""), (1020, ""), (1536, "OutOfBounds")):
+        yield _case(f"shared word {offset}", "shared_word", {"out": out},
+                    np.uint32(offset), refusal=refusal)  # fmt: skip
+    data = pattern_bytes(5, 512)
+    for skip, target, nbytes in (
+        *((0, 0, 128), (16, 32, 48)),
+        *((0, 0, 24), (0, 0, 36), (8, 0, 32), (4, 0, 32), (0, 8, 32), (0, 4, 32)),
+    ):
+        yield _case(
+            f"bulk {nbytes} from {skip} to {target}",
+            "bulk_load",
+            {"in": data, "out": blank(256)},
+            *(np.uint32(skip), np.uint32(target), np.uint32(nbytes)),
+            refusal="MisalignedAddress" if (skip | target | nbytes) % 16 else "",
+            smem_nbytes=IMAGE + 256,
+        )
+    for offset in (0, 8, 4, 2):
+        yield _case(f"mbarrier at {offset}", "barrier_at", {"out": out},
+                    np.uint32(offset),
+                    refusal="MisalignedAddress" if offset % 8 else "")  # fmt: skip
+    for offset in (0, 64, 32, 16):
+        yield _case(
+            f"map at {offset}",
+            "map_at",
+            {"tensor": pattern_bytes(7, 1024), "room": blank(256), "out": blank(1024)},
+            *(MAP, np.uint32(offset)),
+            refusal="MisalignedAddress" if offset % 64 else "",
+            smem_nbytes=2 * IMAGE,
+        )
+
+
+def _peers() -> Iterator[Case]:
+    for which, name in enumerate(("test_wait", "init", "inval")):
+        yield _case(f"remote {name}", "remote", {"out": blank(128)}, np.uint32(which),
+                    refusal="ClusterFault", size=2)  # fmt: skip
+    tensor = {"tensor": pattern_bytes(7, 1024), "out": blank(128)}
+    yield _case("tile elsewhere", "tile_elsewhere", tensor, MAP,
+                refusal="ClusterFault", size=2, smem_nbytes=2 * IMAGE)  # fmt: skip
+    flag = {"out": blank(128), "flag": words([0])}
+    yield _case("exited peer", "exited_peer", flag, refusal="ClusterFault", size=2)
+    yield _case("sixteen in a cluster", "no_grid_before", {"out": blank(128)},
+                refusal="LaunchFault", size=16)  # fmt: skip
+
+
+def _waits() -> Iterator[Case]:
+    out, flag = blank(512), words([0])
+    yield _case("exited warp", "exited_warp", {"out": out}, block=128)
+    yield _case("counted", "counted", {"out": out, "flag": flag}, block=128)
+    yield _case(
+        "exited in cluster", "exited_in_cluster", {"out": out}, block=64, size=2
+    )
+    yield _case("no grid before", "no_grid_before", {"out": out})
+    data = pattern_bytes(9, 512)
+    yield _case("short sources", "short_sources", {"in": data, "out": out})
+    yield _case("copies arrive", "copies_arrive", {"in": data, "out": out})
+    values = pattern(12, 16).view(np.uint8)
+    maxima = {"values": values, "words": words([1, 2**31, 2**32 - 1, 0])}
+    yield _case("maxima", "maxima", maxima, outputs=("words",))
+    passed = {"out": out, "word": words([0]), "flag": flag}
+    yield _case("passed", "passed", passed, block=64)
+    two = {name: blank(1024) for name in ("first", "second", "out")}
+    yield _case("older group", "older_group", two, outputs=("out", "first", "second"))
+
+
+# -- the same by fp4ref.hardware
+
+
+def _put(warp: Warp, at: int, data: Bytes) -> None:
+    warp.machine.gmem.write(Range("gmem", at, data.size), data.reshape(1, -1))
+
+
+def _barrier(warp: Warp) -> int:
+    at = warp.cta.smem_base
+    mbarrier.init(warp, at, 1)
+    mbarrier.fence_mbarrier_init(warp)
+    return at
+
+
+def _fill(warp: Warp, nbytes: int) -> int:
+    at = warp.cta.smem_base + IMAGE
+    smem.st(warp, at, np.full(nbytes, POISON, np.uint8))
+    smem.fence_proxy_async(warp)
+    return at
+
+
+def _time(warp: Warp, source: int) -> Body:
+    """Wait for a copy, which lands when nobody else can go on: the card's nanosleep."""
+    mbar = _barrier(warp)
+    mbarrier.arrive_expect_tx(warp, mbar, 16)
+    bulk_copy.load(warp, source, mbar + 16, 16, mbar)
+    yield from mbarrier.try_wait(warp, mbar, 0)
+
+
+def _sync(warp: Warp) -> Body:
+    yield from cluster.wait(warp, cluster.arrive(warp))
+
+
+def _address(warp: Warp, at: dict[str, int], n: list[int]) -> Body:
+    where = warp.cta.smem_base + n[0]
+    smem.st(warp, where, words([7]))
+    _put(warp, at["out"], smem.ld(warp, where, 4))
+    yield from ()
+
+
+def _bulk(warp: Warp, at: dict[str, int], n: list[int]) -> Body:
+    skip, target, nbytes = n
+    image = _fill(warp, 256)
+    mbar = _barrier(warp)
+    mbarrier.arrive_expect_tx(warp, mbar, nbytes)
+    bulk_copy.load(warp, at["in"] + skip, image + target, nbytes, mbar)
+    yield from mbarrier.try_wait(warp, mbar, 0)
+    _put(warp, at["out"], smem.ld(warp, image, 256))
+
+
+def _barrier_at(warp: Warp, at: dict[str, int], n: list[int]) -> Body:
+    mbar = warp.cta.smem_base + n[0]
+    mbarrier.init(warp, mbar, 1)
+    mbarrier.arrive(warp, mbar, 1)
+    yield from mbarrier.try_wait(warp, mbar, 0)
+    _put(warp, at["out"], words([1]))
+
+
+def _map_at(warp: Warp, at: dict[str, int], n: list[int]) -> Body:
+    where = at["room"] + n[0]
+    data = np.frombuffer(tensor_map(MAP, at["tensor"]).to_bytes(), np.uint8)
+    gmem.st(warp, where + 4 * LANES, data.reshape(32, 4))
+    image = _fill(warp, 1024)
+    mbar = _barrier(warp)
+    tensormap_proxy.fence_release(warp, "gpu")
+    tensormap_proxy.fence_acquire(warp, where, "gpu")
+    mbarrier.arrive_expect_tx(warp, mbar, 1024)
+    used = tensormap_proxy.use(warp, where, "cp.async.bulk.tensor")
+    tma.load(warp, used, (0, 0), image, mbar)
+    yield from mbarrier.try_wait(warp, mbar, 0)
+    _put(warp, at["out"], smem.ld(warp, image, 1024))
+
+
+def _remote(warp: Warp, at: dict[str, int], n: list[int]) -> Body:
+    mbar = _barrier(warp)
+    yield from _sync(warp)
+    if warp.cta.rank == 0:
+        there = cluster.mapa(warp, mbar, 1)
+        if n[0] == 0:
+            mbarrier.test_wait(warp, there, 0)
+        elif n[0] == 1:
+            mbarrier.init(warp, there, 2)
+        else:
+            mbarrier.inval(warp, there)
+    yield from _sync(warp)
+
+
+def _elsewhere(warp: Warp, at: dict[str, int], n: list[int]) -> Body:
+    image = _fill(warp, 1024)
+    mbar = _barrier(warp)
+    rank = warp.cta.rank
+    mbarrier.arrive_expect_tx(warp, mbar, 0 if rank else 1024)
+    yield from _sync(warp)
+    if rank == 0:
+        m = tensor_map(MAP, at["tensor"])
+        tma.load(warp, m, (0, 0), cluster.mapa(warp, image, 1), mbar)
+    yield from mbarrier.try_wait(warp, mbar, 0)
+    yield from _sync(warp)
+    _put(warp, at["out"] + 4 * rank, words([1]))
+
+
+def _exited_peer(warp: Warp, at: dict[str, int], n: list[int]) -> Body:
+    base = warp.cta.smem_base
+    smem.st(warp, base, words([5] * 32))
+    yield from _sync(warp)
+    if warp.cta.rank == 1:
+        gmem.red_release(warp, at["flag"], 1)
+        return
+    yield from gmem.wait_eq(warp, at["flag"], 1)
+    value = smem.ld(warp, cluster.mapa(warp, base, 1), 4)
+    _put(warp, at["out"], np.tile(value, 32))
+
+
+def _exited_warp(warp: Warp, at: dict[str, int], n: list[int]) -> Body:
+    if warp.index < 3:
+        yield from named_barrier.sync(warp, 0)
+        _put(warp, at["out"] + 128 * warp.index, words([1] * 32))
+
+
+def _counted(warp: Warp, at: dict[str, int], n: list[int]) -> Body:
+    if warp.index == 2:
+        named_barrier.arrive(warp, 1, 128)
+        yield from _time(warp, at["out"])
+        gmem.red_release(warp, at["flag"], 2)
+        named_barrier.arrive(warp, 1, 128)
+    elif warp.index < 2:
+        yield from named_barrier.sync(warp, 1, 128)
+        seen = gmem.ld(warp, Range("gmem", at["flag"], 4))
+        _put(warp, at["out"] + 128 * warp.index, np.tile(seen.reshape(-1), 32))
+
+
+def _in_cluster(warp: Warp, at: dict[str, int], n: list[int]) -> Body:
+    if warp.index:
+        return
+    base, rank = warp.cta.smem_base, warp.cta.rank
+    smem.st(warp, base, words([0x100 + rank] * 32))
+    yield from _sync(warp)
+    value = smem.ld(warp, cluster.mapa(warp, base, rank ^ 1), 128)
+    yield from _sync(warp)
+    _put(warp, at["out"] + 128 * rank, value)
+
+
+def _no_grid(warp: Warp, at: dict[str, int], n: list[int]) -> Body:
+    yield from clc.griddepcontrol_wait(warp)
+    _put(warp, at["out"], words([1] * 32))
+
+
+def _short(warp: Warp, at: dict[str, int], n: list[int]) -> Body:
+    base = warp.cta.smem_base
+    smem.st(warp, base, np.full(512, POISON, np.uint8))
+    targets, sources = (base + 16 * LANES).tolist(), (at["in"] + 16 * LANES).tolist()
+    cp_async.copy(warp, targets, sources, 16, (LANES % 17).tolist())
+    yield from cp_async.wait_all(warp)
+    _put(warp, at["out"], smem.ld(warp, base, 512))
+
+
+def _arrive(warp: Warp, at: dict[str, int], n: list[int]) -> Body:
+    mbar = warp.cta.smem_base
+    mbarrier.init(warp, mbar, 32)
+    targets, sources = (
+        (mbar + 16 + 16 * LANES).tolist(),
+        (at["in"] + 16 * LANES).tolist(),
+    )
+    cp_async.copy(warp, targets, sources, 16)
+    cp_async.mbarrier_arrive_noinc(warp, mbar, 32)
+    yield from mbarrier.try_wait(warp, mbar, 0)
+    _put(warp, at["out"], smem.ld(warp, mbar + 16, 512))
+
+
+def _maxima(warp: Warp, at: dict[str, int], n: list[int]) -> Body:
+    values = warp.machine.gmem.contents(at["values"], 128).view("<u4")
+    gmem.red_max(warp, at["words"] + 4 * (LANES % 4), values)
+    yield from ()
+
+
+def _passed(warp: Warp, at: dict[str, int], n: list[int]) -> Body:
+    if warp.index:
+        gmem.red_release(warp, at["word"], 3)
+        yield from _time(warp, at["out"])
+        gmem.red_release(warp, at["flag"], 1)
+        gmem.red_release(warp, at["word"], 2**32 - 1)
+        return
+    yield from gmem.wait_eq(warp, at["word"], 2)
+    seen = gmem.ld(warp, Range("gmem", at["flag"], 4))
+    _put(warp, at["out"], seen.reshape(-1))
+
+
+def _older(warp: Warp, at: dict[str, int], n: list[int]) -> Body:
+    base = warp.cta.smem_base
+    smem.st(warp, base, words(list(range(256))))
+    smem.fence_proxy_async(warp)
+    for name in ("first", "second"):
+        bulk_copy.store(warp, at[name], base, 1024)
+        tma.commit_group(warp)
+    yield from tma.wait_group(warp, 1)
+    _put(warp, at["out"], gmem.ld(warp, Range("gmem", at["first"], 1024)).reshape(-1))
+    yield from tma.wait_group(warp, 0)
+
+
+BODIES: dict[str, Callable[[Warp, dict[str, int], list[int]], Body]] = {
+    "shared_word": _address,
+    "bulk_load": _bulk,
+    "barrier_at": _barrier_at,
+    "map_at": _map_at,
+    "remote": _remote,
+    "tile_elsewhere": _elsewhere,
+    "exited_peer": _exited_peer,
+    "exited_warp": _exited_warp,
+    "counted": _counted,
+    "exited_in_cluster": _in_cluster,
+    "no_grid_before": _no_grid,
+    "short_sources": _short,
+    "copies_arrive": _arrive,
+    "maxima": _maxima,
+    "passed": _passed,
+    "older_group": _older,
+}
+
+
+def emulate(case: Case) -> Outputs:
+    """The same by `fp4ref.hardware`; what is in flight lands late."""
+    call = case.call
+    machine = Machine(call.cluster[0], make_schedule("late"))
+    at = {n: machine.gmem.upload(n, d) for n, d in call.buffers.items()}
+    numbers = [int(n) for n in call.params if isinstance(n, np.uint32)]
+
+    def kernel(cta: Cta) -> Sequence[Role]:
+        role = BODIES[call.entry]
+        return [lambda warp: role(warp, at, numbers)] * (call.block[0] // 32)
+
+    machine.launch(
+        kernel, call.grid, cluster=call.cluster, smem_nbytes=call.smem_nbytes
+    )
+    return results(machine, at, case)
+
+
+PROBE = Probe("edges", (*_refusals(), *_peers(), *_waits()), emulate)

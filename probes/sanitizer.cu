@@ -1,0 +1,77 @@
+// sanitizer: small wrong kernels, each with its right twin, for NVIDIA's compute-sanitizer.
+#include <cstdio>
+#include <cstring>
+#include "probe.cuh"
+
+extern "C" __global__ void last_word(const u32* in, u32* out) { out[0] = in[31]; }
+extern "C" __global__ void past_the_end(const u32* in, u32* out) { out[0] = in[32]; }
+
+extern "C" __global__ void never_written(const u32* in, u32* out) { out[0] = out[1]; }
+
+__device__ inline void copy(u32 at, const u32* in) {
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 16;" ::"r"(at), "l"(in) : "memory");
+}
+
+extern "C" __global__ void copy_waited_for(const u32* in, u32* out) {
+    u32 at = dynamic_base() + 16 * lane_id();
+    copy(at, in);
+    asm volatile("cp.async.wait_all;" ::: "memory");
+    out[lane_id()] = ld_shared(at);
+}
+
+extern "C" __global__ void copy_not_waited_for(const u32* in, u32* out) {
+    u32 at = dynamic_base() + 16 * lane_id();
+    copy(at, in);
+    out[lane_id()] = ld_shared(at);
+    asm volatile("cp.async.wait_all;" ::: "memory");
+}
+
+// Lane 0 of warp 0 stores; another lane of its warp, or itself, arrives for warp 1.
+template <u32 LANE>
+__device__ void arrival(u32* out) {
+    u32 mbar = dynamic_base(), at = mbar + 16;
+    if (threadIdx.x == 0) mbarrier_init(mbar, 1);
+    __syncthreads();
+    if (threadIdx.x == 0) st_shared(at, 7);
+    if (threadIdx.x == LANE)
+        asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(mbar) : "memory");
+    if (threadIdx.x == 32) {
+        mbarrier_poll(mbar, 0);
+        out[0] = ld_shared(at);
+    }
+}
+extern "C" __global__ void own_arrival(const u32* in, u32* out) { arrival<0>(out); }
+extern "C" __global__ void arrival_of_another(const u32* in, u32* out) { arrival<1>(out); }
+
+extern "C" __global__ void lanes_in_step(const u32* in, u32* out) {
+    u32 at = dynamic_base();
+    st_shared(at + 4 * lane_id(), lane_id());
+    __syncwarp();
+    out[lane_id()] = ld_shared(at + 4 * (lane_id() ^ 1));
+}
+
+extern "C" __global__ void lanes_alone(const u32* in, u32* out) {
+    u32 at = dynamic_base();
+    st_shared(at + 4 * lane_id(), lane_id());
+    out[lane_id()] = ld_shared(at + 4 * (lane_id() ^ 1));
+}
+
+// As all probes are launched: 128 bytes in, written, and 256 out, not written.
+#define CASE(NAME)                                                                             \
+    if (!std::strcmp(argv[1], #NAME)) NAME<<<1, argv[2][0] == '2' ? 64 : 32, 1024>>>(in, out);
+int main(int, char** argv) {
+    u32 *in, *out;
+    cudaMalloc(&in, 128);
+    cudaMalloc(&out, 256);
+    cudaMemset(in, 1, 128);
+    CASE(last_word)
+    CASE(past_the_end)
+    CASE(never_written)
+    CASE(copy_waited_for)
+    CASE(copy_not_waited_for)
+    CASE(own_arrival)
+    CASE(arrival_of_another)
+    CASE(lanes_in_step)
+    CASE(lanes_alone)
+    std::printf("status %d\n", int(cudaDeviceSynchronize()));
+}
