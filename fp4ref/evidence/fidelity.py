@@ -172,18 +172,17 @@ WITNESSED_FILE = "outside_witnesses.json"
 def of_machine() -> dict[str, str]:
     """Return the outside witness of each rule of the machine, by id; '' without one.
 
-    A measurement or a kernel that the row names, whose test fails if the rule is wrong,
-    or what the record says of the other rows.
+    A measurement, or the kernel or layout that the row names, whose test fails if the
+    rule is wrong; or what the record says of the other rows.
     """
     text = files("fp4ref").joinpath("data", WITNESSED_FILE).read_text("utf-8")
     record = json.loads(text)
     found = {}
     for rule in RULES:
         if rule.mutation.code.startswith("fp4ref.hardware"):
-            named = {
-                Evidence.MEASURED: "a recording of an H200",
-                Evidence.OUTSIDE_KERNEL: rule.killed_by.partition(":")[0],
-            }.get(rule.evidence, "")
+            named = rule.killed_by.partition(":")[0]
+            if rule.evidence is Evidence.MEASURED:
+                named = "a recording of an H200"
             tried: dict[str, str] = record.get(rule.id, {})
             found[rule.id] = named or tried.get("witness", "")
     return found

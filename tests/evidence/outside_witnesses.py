@@ -1,13 +1,14 @@
 """outside_witnesses: which outside witness sees each rule of the machine made wrong.
 
-A witness knows nothing of this machine: a recording of an H200, or a kernel of Triton
-or Gluon, compiled here, with its meaning in NumPy. A rule is made wrong as the fidelity
+A witness knows nothing of this machine: a recording of an H200, what NVIDIA's
+compute-sanitizer, ptxas or CuTe's headers say, or a kernel of Triton or Gluon, compiled
+here, with its meaning in NumPy. A rule is made wrong as the fidelity
 table says; the witnesses that execute the changed statement are tried, the cheapest
 first, until one gives another result. Rules whose row already names its witness, a
 measurement or an outside kernel, are proved by ``test_fidelity.py``.
 
 ``python tests/evidence/outside_witnesses.py`` goes on where the record ends; ``--again
-id ...`` tries rows again. Needs triton; without it only recordings are asked.
+id ...`` tries rows again. ``--quick`` asks no kernels, which need triton.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 TESTS = ROOT / "tests"
 sys.path[:0] = [
-    *(str(TESTS / each) for each in ("", "device", "evidence", "mutants")),
+    *(str(TESTS / each) for each in ("", "cutlass", "device", "evidence", "mutants")),
     *(str(ROOT), str(ROOT / "conformance")),
 ]
 
@@ -80,11 +81,67 @@ def recordings() -> Iterator[Part]:
         for backend in BACKENDS:
             yield (
                 f"H200 recording {name}, {backend}",
-                lambda n=name, b=backend: "; ".join(differences(n, b))[:200],
+                lambda n=name, b=backend: "; ".join(differences(n, b, outside=True))[
+                    :200
+                ],
             )
 
 
-def kernels() -> Iterator[Part]:
+def tools() -> Iterator[Part]:
+    """Yield what compute-sanitizer, ptxas and CuTe's headers say of small texts."""
+    import cute_facts
+    import outside_texts
+
+    from fp4ref.cutlass.toolchain import find_toolchain
+    from probes import sanitizer
+
+    for name in sanitizer.CASES:
+        for search in (True, False) if name in sanitizer.UNTRACED else (True,):
+            yield (
+                f"compute-sanitizer, {name}{'' if search else ', no search'}",
+                lambda n=name, s=search: sanitizer.difference(n, s),
+            )
+    for name in outside_texts.PAIRS:
+        yield (
+            f"ptxas, {name}",
+            lambda n=name: "; ".join(outside_texts.disagreements(n)),
+        )
+    yield "ptxas, modifiers", lambda: "; ".join(outside_texts.modifiers())[:200]
+    found = find_toolchain()
+    for question in cute_facts.QUESTIONS:
+        title = question.__name__.replace("_", " ")
+        yield (
+            f"CuTe's headers, {title}",
+            lambda q=question: "; ".join(q(found))[:200],
+        )
+
+
+PROGRAMS = (
+    ("72b", 160, 192, 288),
+    ("72a", 256, 1024, 256),
+    ("72c", 256, 256, 256),
+    ("70-fp8", 256, 256, 128),
+)
+"""Examples of CUTLASS with M, N and K, of one CTA and of pairs."""
+
+
+def programs() -> Iterator[Part]:
+    """Yield what CUTLASS's examples say of their own results, and what races."""
+    from fp4ref.cutlass.execute import execute_example
+
+    def check(name: str, shape: Sequence[int], schedule: str, trace: bool) -> str:
+        result = execute_example(name, *shape, schedule=schedule, trace=trace).result
+        return "" if result.passed else f"not passed: {result.problems}"[:160]
+
+    for name, *shape in PROGRAMS:
+        for schedule, trace in (("late", False), ("eager", True)):
+            yield (
+                f"CUTLASS {name}, {schedule}{', traced' if trace else ''}",
+                lambda n=name, m=tuple(shape), s=schedule, t=trace: check(n, m, s, t),
+            )
+
+
+def kernels(only: Sequence[str]) -> Iterator[Part]:
     """Yield Triton's and Gluon's kernels: their results, then what races."""
     import triton_table
     from triton_cases import run_case
@@ -106,7 +163,7 @@ def kernels() -> Iterator[Part]:
         return "race search: " + str(sorted(set(found)))[:200]
 
     for case in triton_table.every_case():
-        if case.name in CASES:
+        if case.name in (only or CASES):
             name = triton_table.name_of(case)
             case.compiled  # noqa: B018  before a rule is wrong
             for schedule in ("late", "eager"):
@@ -118,14 +175,14 @@ def kernels() -> Iterator[Part]:
             yield f"{name}, by the text", lambda c=case: results(c, "late", "ptx")
 
 
-def outcome(run: Callable[[], str]) -> str:
+def outcome(run: Callable[[], str], limit: float = LIMIT) -> str:
     """Return what a witness gives, or how it is stopped; a slip says nothing."""
 
     def stop(number: int, frame: FrameType | None) -> None:
         raise TimeoutError
 
     signal.signal(signal.SIGPROF, stop)
-    signal.setitimer(signal.ITIMER_PROF, LIMIT)
+    signal.setitimer(signal.ITIMER_PROF, limit)
     try:
         return run()
     except (AssertionError, Fp4refError) as error:
@@ -183,38 +240,49 @@ def wanted() -> list[Rule]:
         rule
         for rule in RULES
         if rule.mutation.code.startswith("fp4ref.hardware")
-        and rule.evidence not in NAMED
+        and not (rule.evidence in NAMED or rule.killed_by)
     ]
 
 
-def seen(rule: Rule, parts: Sequence[tuple[Part, str]]) -> dict[str, Any]:
+def seen(rule: Rule, parts: Sequence[tuple[Part, str, float]]) -> dict[str, Any]:
     """Make one rule wrong; which of the witnesses sees it first, or who was tried."""
     tried = []
     with applied(rule.mutation):
-        for (name, run), right in parts:
-            found = outcome(run)
+        for (name, run), right, spent in parts:
+            found = outcome(run, min(LIMIT, 10 + 10 * spent))
             if found != right and not found.startswith("slip"):
                 return {"witness": name, "shows": found or "another result"}
             tried.append(name)
     return {"witness": "", "tried": tried}
 
 
+def chosen(record: dict[str, Any], again: Sequence[str]) -> list[Rule]:
+    """Return the rules without a row; or those of `again` without a witness."""
+    rules = {rule.id: rule for rule in wanted()}
+    if not again:
+        return [rule for id, rule in rules.items() if id not in record]
+    return [rules[id] for id in again if not record.get(id, {}).get("witness")]
+
+
 def main() -> None:
     """Go on with the record."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--again", nargs="*", default=[], metavar="ID")
+    parser.add_argument("--slow", action="store_true", help="kernels alone")
+    parser.add_argument("--only", nargs="*", default=[], metavar="KERNEL")
     parser.add_argument("--seconds", type=float, default=float("inf"))
-    parser.add_argument("--recordings", action="store_true", help="no kernels")
+    parser.add_argument("--quick", action="store_true", help="no kernels")
     given = parser.parse_args()
     record: dict[str, Any] = json.loads(FILE.read_text("utf-8"))
-    rules = [r for r in wanted() if r.id not in record or r.id in given.again]
-    parts = list(recordings()) + ([] if given.recordings else list(kernels()))
+    rules = chosen(record, given.again)
+    quick = [] if given.slow else [*recordings(), *tools()]
+    slow = [] if given.quick else [*programs(), *kernels(given.only)]
+    parts = [*quick, *slow]
     known: list[tuple[Part, str, float, set[str]]] = []
     for part in parts:
-        with watched(rules) as touched:
-            outcome(part[1])
         before = time.process_time()
-        right = outcome(part[1])
+        with watched(rules) as touched:
+            right = outcome(part[1])
         spent = time.process_time() - before
         print(f"{part[0]}: {len(touched)} rules, {spent:.1f} s {right}", flush=True)
         known.append((part, right, spent, set(touched)))
@@ -223,8 +291,11 @@ def main() -> None:
     for rule in rules:
         if time.monotonic() > end:
             break
-        of_rule = [(part, right) for part, right, _, ids in known if rule.id in ids]
-        record[rule.id] = seen(rule, of_rule)
+        of_rule = [(*each[:3],) for each in known if rule.id in each[3]]
+        earlier = record.get(rule.id, {}).get("tried", [])
+        record[rule.id] = found = seen(rule, of_rule)
+        if not found["witness"]:
+            found["tried"] = [*dict.fromkeys([*earlier, *found["tried"]])]
         print(rule.id, record[rule.id], flush=True)
         text = json.dumps(dict(sorted(record.items())), indent=1)
         FILE.write_text(text + "\n", encoding="utf-8")
