@@ -73,6 +73,13 @@ class Mutant:
         start = self._start(text)
         return text[:start] + self.new + text[start + len(self.old) :]
 
+    def is_in(self, tree: Path) -> bool:
+        """Whether its lines are still there, in a tree of files."""
+        file = tree / self.file
+        if not file.is_file():
+            return False
+        return len(lines_at(file.read_text("utf-8"), self.old)) > self.nth
+
     def _start(self, text: str) -> int:
         starts = lines_at(text, self.old)
         if len(starts) <= self.nth:

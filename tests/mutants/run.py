@@ -2,7 +2,9 @@
 
 ``make mutants``, or ``python tests/mutants/run.py [--work FOLDER] [--seconds N]``. What
 is done is in ``results.jsonl`` beside this file, a line for each mutant, so a run that
-is stopped goes on where it was. ``--draw SEED`` draws others and forgets the results.
+is stopped goes on where it was. ``--survivors`` then runs each survivor against the
+tests of all other rooms that touch its line, and its result gets ``"rooms": "all"``.
+``--draw SEED`` draws others and forgets the results.
 """
 
 from __future__ import annotations
@@ -104,6 +106,27 @@ def tried(mutant: Mutant, tree: Path, measured: Touching) -> Verdict:
     return total
 
 
+def others(tree: Path, room: str) -> list[str]:
+    """Return the folders of tests beside a room's own."""
+    folders = {each.parent.name for each in (tree / "tests").glob("*/test_*.py")}
+    return sorted(folders - {room, "mutants"})
+
+
+def everywhere(mutant: Mutant, work: Path) -> Verdict:
+    """Run the tests of all other rooms that execute its statement."""
+    tree, total = work / "tree", Verdict("survived")
+    for room in others(tree, mutant.room):
+        measured = touching(work, room)
+        if measured.knows(mutant):
+            found = tried(mutant, tree, measured)
+            found.seconds = round(found.seconds + total.seconds, 1)
+            found.tests += total.tests
+            total = found
+            if found.verdict != "survived":
+                break
+    return total
+
+
 def summary(wanted: list[Mutant], done: dict[str, dict[str, Any]]) -> str:
     """Say how many ran, how many were killed, and which were not."""
     rows = [done[each.id] for each in wanted if each.id in done]
@@ -112,16 +135,26 @@ def summary(wanted: list[Mutant], done: dict[str, dict[str, Any]]) -> str:
     alive = [
         each for each in wanted if done.get(each.id, {}).get("verdict") == "survived"
     ]
+    in_all = sum(done[each.id].get("rooms") == "all" for each in alive)
+    gone = sum(not each.is_in(ROOT) for each in wanted if each.id not in done)
     lines = [
         f"{len(rows)} of {len(wanted)} ran: {count['killed']} killed, "
         f"{count['limit']} ended at a limit, {len(alive)} survived, "
-        f"{sum(each.id in why for each in alive)} of these explained"
+        f"{sum(each.id in why for each in alive)} of these explained, "
+        f"{in_all} against all rooms; {gone} have lost their lines since"
     ]
     for each in alive:
         if each.id not in why:
             lines.append(f"{each.id} {each.file}:{each.line} {each.operator}")
             lines.append(f"  - {each.old.strip()}\n  + {each.new.strip()}")
     return "\n".join(lines)
+
+
+def keep_result(row: dict[str, Any]) -> None:
+    """Write one line."""
+    with RESULTS.open("a", encoding="utf-8") as file:
+        file.write(json.dumps(row) + "\n")
+    print(row, flush=True)
 
 
 def run(work: Path, seconds: float, rooms: list[str], again: set[str]) -> None:
@@ -132,14 +165,23 @@ def run(work: Path, seconds: float, rooms: list[str], again: set[str]) -> None:
         finished = each.id in done and each.id not in again
         if finished or each.room not in rooms or time.monotonic() > end:
             continue
-        try:
-            row = {"id": each.id} | vars(tried(each, tree, touching(work, each.room)))
-        except ValueError as error:  # its lines have changed since
-            print(error)
-            continue
-        with RESULTS.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(row) + "\n")
-        print(row, flush=True)
+        if each.is_in(tree):
+            found = tried(each, tree, touching(work, each.room))
+            keep_result({"id": each.id} | vars(found))
+
+
+def run_survivors(work: Path, seconds: float) -> None:
+    """Try each survivor without a reason in all other rooms, until the time is over."""
+    tree, end = copied(work), time.monotonic() + seconds
+    done, why = results(), explained()
+    for each in mutants():
+        row = done.get(each.id, {})
+        alive = row.get("verdict") == "survived" and "rooms" not in row
+        if alive and each.id not in why and each.is_in(tree):
+            if time.monotonic() > end:
+                break
+            found = vars(everywhere(each, work))
+            keep_result({"id": each.id} | found | {"rooms": "all"})
 
 
 def main() -> None:
@@ -150,6 +192,7 @@ def main() -> None:
     parser.add_argument("--rooms", nargs="*", default=ROOMS, metavar="ROOM")
     parser.add_argument("--draw", type=int, metavar="SEED")
     parser.add_argument("--again", nargs="*", default=[], metavar="ID")
+    parser.add_argument("--survivors", action="store_true")
     parser.add_argument("--summary", action="store_true")
     given = parser.parse_args()
     if given.draw is not None:
@@ -158,7 +201,11 @@ def main() -> None:
         keep(given.draw, head(), draw(ROOT, given.draw, COUNT))
     if not given.summary:
         given.work.mkdir(parents=True, exist_ok=True)
-        run(given.work.resolve(), given.seconds, given.rooms, set(given.again))
+        work = given.work.resolve()
+        if given.survivors:
+            run_survivors(work, given.seconds)
+        else:
+            run(work, given.seconds, given.rooms, set(given.again))
     print(summary(mutants(), results()))
 
 

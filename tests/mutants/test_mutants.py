@@ -6,7 +6,9 @@ import json
 from pathlib import Path
 
 import pytest
+import run
 from drawn import DRAWN, Mutant, explained, mutants, results
+from one_mutant import Verdict
 from touching import CALL, watched
 from which_tests import Touching
 
@@ -67,6 +69,37 @@ def test_likely_tests_come_first_and_untouched_ones_not_at_all() -> None:
     assert found.tests(mutant) == [["test_x.py::one", "a_test.py::dear"]]
     nobody = Touching({"cost": cost, "touched": {}})
     assert len([t for part in nobody.tests(mutant) for t in part]) == 3
+
+
+def test_lines_that_are_gone_are_known_without_an_error(tmp_path: Path) -> None:
+    mutant = at(11, "")
+    assert not mutant.is_in(tmp_path)
+    file = tmp_path / mutant.file
+    file.parent.mkdir(parents=True)
+    file.write_text(TEXT, encoding="utf-8")
+    assert mutant.is_in(tmp_path)
+    file.write_text(TEXT.replace("found", "best"), encoding="utf-8")
+    assert not mutant.is_in(tmp_path)
+
+
+def test_a_survivor_meets_the_other_rooms_that_touch_its_line(monkeypatch) -> None:
+    asked = []
+
+    def touching(work: Path, room: str) -> Touching:
+        touched = {mutant.id: ["t"]} if room in ("gemm", "ptx") else {}
+        return Touching({"cost": {"t": 1.0}, "touched": touched})
+
+    def tried(mutant: Mutant, tree: Path, measured: Touching) -> Verdict:
+        asked.append(measured.tests(mutant))
+        return Verdict("killed" if len(asked) == 2 else "survived", tests=3)
+
+    mutant = at(11, "")
+    rooms = ["gemm", "numerics", "ptx", "viz"]
+    monkeypatch.setattr(run, "others", lambda tree, room: rooms)
+    monkeypatch.setattr(run, "touching", touching)
+    monkeypatch.setattr(run, "tried", tried)
+    found = run.everywhere(mutant, Path("work"))
+    assert (found.verdict, found.tests, len(asked)) == ("killed", 6, 2)
 
 
 def test_the_record_is_of_this_draw() -> None:

@@ -130,7 +130,8 @@ def touched(room: str, tree: Path) -> dict[str, Any]:
     """Write the calls into a copy of the tree, and run a room's tests there."""
     by_file: dict[str, list[Mutant]] = defaultdict(list)
     for each in mutants():
-        by_file[each.file].append(each)
+        if each.is_in(tree):
+            by_file[each.file].append(each)
     for file, of_file in by_file.items():
         text = watched((tree / file).read_text("utf-8"), of_file)
         (tree / file).write_text(text, encoding="utf-8")

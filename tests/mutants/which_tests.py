@@ -25,6 +25,10 @@ class Touching:
         self.cost: dict[str, float] = measured["cost"]
         self._touched: dict[str, list[str]] = measured["touched"]
 
+    def knows(self, mutant: Mutant) -> bool:
+        """Whether a test is known to execute the changed statement."""
+        return bool(self._touched.get(mutant.id))
+
     def tests(self, mutant: Mutant) -> list[list[str]]:
         """Return the tests of two files, then of the others.
 
