@@ -14,10 +14,16 @@ NOTES = [
     "read (UninitialisedRead).",
     "92's kernel that loads B by cp.async has no proxy fence between these copies and "
     "the tcgen05.cp and MMAs that read them: an arrival of cp.async on an mbarrier is "
-    "all. Under late and seeds the machine names it (MissingProxyFence); under eager "
-    "fences for other data happen to come after the copies.",
-    "91 reads scales past the end of their tensors for K = 256 and 512; the machine "
-    "names the read (OutOfBounds); for K = 128 and 2,048 it does not.",
+    "all, and its main loop's file has no fence at all. cp.async writes by the "
+    "generic proxy and the MMA reads by the async one, so by PTX one is needed. Under "
+    "late and seeds the machine names it (MissingProxyFence); under eager fences for "
+    "other data happen to come after the copies.",
+    "91 reads A, B and scales past the end of K, where K / 256 is not 0 and not a "
+    "multiple of four: its first loads fill four stages of 256 elements whatever K is "
+    "(gemv_blockscaled.h:340), and its loop multiplies whole buffers. The machine "
+    "names the read of the scales (OutOfBounds), for K = 256 and 512 too; 128 and "
+    "2,048 are right. NVIDIA/cutlass has it as issues 3536 and 3568, with wrong "
+    "results of a card.",
     "58 kernels of Triton and 6 of Gluon have [a page of their own]"
     "(conformance_triton.md), with every form that they use.",
     "Kernels of SGEMM_CUDA, llm.c and learn-cuda have "
