@@ -5,9 +5,11 @@ from __future__ import annotations
 import tomllib
 from importlib.resources import files
 
+import check_table
 import numpy as np
 import pytest
 from check_kernels import HEAD, PAIRS, STORE, VARIANTS, Case
+from triton_edits import EDITS
 
 import fp4ref
 from fp4ref import check, errors
@@ -50,6 +52,12 @@ def test_a_right_kernel_is_clean(name: str) -> None:
     assert (found.status, found.findings) == ("clean", ()), found.report()
     assert len(found.runs) == 8
     assert len(PAIRS | VARIANTS) >= 40
+
+
+def test_the_page_lists_16_seeded_faults_or_more_and_40_clean_kernels() -> None:
+    assert check_table.PAGE.read_text("utf-8") == check_table.render()
+    assert len(PAIRS) + len(EDITS) >= 16
+    assert len(PAIRS) + len(VARIANTS) >= 40
 
 
 # -- every word of a finding ------------------------------------------------------
