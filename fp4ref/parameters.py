@@ -7,17 +7,16 @@ between the corners is not known.
 
 from __future__ import annotations
 
-import re
-import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from enum import StrEnum
 from functools import cache
 from importlib import resources
-from math import isfinite
 from typing import Any, Final, Literal
 
 from fp4ref.errors import InputError
+from fp4ref.files.toml_rows import not_negative, parse
+from fp4ref.files.toml_rows import rows as tables_of
 
 FILE: Final = "fp4ref/data/b200_parameters.toml"
 Trust = Literal["A", "B", "C", "D", "X"]
@@ -194,7 +193,7 @@ class Parameters(Mapping[str, Parameter]):
             No such row, no number, negative, or outside the published range.
         """
         row = self.ask(name, where)
-        number = _number(value, f"{where}: {name}")
+        number = not_negative(value, f"{where}: {name}")
         low, high = row.low, row.high
         if low is None or high is None or not low <= number <= high:
             raise InputError(
@@ -233,14 +232,10 @@ def read(text: str, file: str) -> Parameters:
         With file and line: no TOML, a field missing or unknown, a number that is
         negative or not finite, a value outside its range, or two rows of one name.
     """
-    try:
-        tables = tomllib.loads(text).get("parameter", [])
-    except tomllib.TOMLDecodeError as error:
-        raise InputError(f"{file}: no TOML: {error}") from None
-    lines = [m.start() for m in re.finditer(r"^\[\[parameter\]\]", text, re.M)]
+    found = parse(text, file)
     rows: list[Parameter] = []
-    for table, start in zip(tables, lines, strict=True):
-        row = _row(table, file, text.count("\n", 0, start) + 1)
+    for table, line in tables_of(found, text, file, "parameter"):
+        row = _row(table, file, line)
         if row.name in {each.name for each in rows}:
             raise InputError(f"{file}:{row.line}: {row.name}: there is one already")
         rows.append(row)
@@ -264,19 +259,7 @@ def _row(table: dict[str, Any], file: str, line: int) -> Parameter:
         return Parameter(**table, line=line)
     if table["faster"] not in ("low", "high"):
         raise InputError(f"{where}: faster is 'low' or 'high'")
-    numbers = {name: _number(table[name], f"{where}.{name}") for name in _NUMBERS}
+    numbers = {name: not_negative(table[name], f"{where}.{name}") for name in _NUMBERS}
     if not numbers["low"] <= numbers["value"] <= numbers["high"]:
         raise InputError(f"{where}: the value lies outside of low to high")
     return Parameter(**table | numbers, line=line)
-
-
-def _number(value: object, name: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise InputError(f"{name} = {value!r}: need a number")
-    try:
-        number = float(value)
-    except OverflowError:
-        raise InputError(f"{name}: need a number that a float can hold") from None
-    if not isfinite(number) or number < 0:
-        raise InputError(f"{name} = {value}: need a finite number, and not a negative")
-    return number

@@ -8,11 +8,8 @@ long either takes.
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
-from importlib import resources
 from itertools import product
 from math import ceil
 from typing import Any
@@ -22,6 +19,7 @@ from fp4ref.errors import InputError
 from fp4ref.gemm.config import GemmConfig
 from fp4ref.gemm.plan.rules import broken, check
 from fp4ref.gemm.plan.values import Plan
+from fp4ref.parameters import Corner, published
 
 EDGE_CLOCKS = 1500
 """First loads of a CTA and the stores of its last tile, which no MMA hides: a guess."""
@@ -74,18 +72,15 @@ class Choice:
         return "\n".join([f"GemmConfig.nvfp4({fields})", *self.why])
 
 
-@cache
-def figures() -> dict[str, float]:
-    """Return the published figures, by name; their sources are in the same file."""
-    file = resources.files("fp4ref.data").joinpath("b200_parameters.toml")
-    rows = tomllib.loads(file.read_text("utf-8"))["parameter"]
-    return {row["name"]: row["value"] for row in rows if "value" in row}
+def _figure(name: str) -> float:
+    """Return a published figure; its source is in the same file."""
+    return published()[name].at(Corner.PUBLISHED)
 
 
 def _sms(cluster_size: int) -> int:
     """SMs that clusters of a size can use."""
     name = "sms" if cluster_size == 1 else f"sms_in_clusters_of_{cluster_size}"
-    return int(figures()[name])
+    return int(_figure(name))
 
 
 def candidates() -> Iterator[dict[str, Any]]:
@@ -113,7 +108,7 @@ def estimate(config: GemmConfig, m: int, n: int, k: int, batches: int = 1) -> Es
     m, n, k
         As the user has them; with ``swap_ab`` the kernel's M is `n`.
     """
-    known, p = figures(), Plan(config)
+    p = Plan(config)
     if config.operands.swap_ab:
         m, n = n, m
     across = config.cluster.cluster_n
@@ -126,12 +121,12 @@ def estimate(config: GemmConfig, m: int, n: int, k: int, batches: int = 1) -> Es
     k_tiles = ceil(ceil(k / p.tile_k) / splits)
     operands = p.a_nbytes + p.b_nbytes
     mma = p.k_blocks * max(
-        known["mma_compute_interval"] * config.tile.n,
-        operands / p.k_blocks / known["smem_bandwidth"],
+        _figure("mma_compute_interval") * config.tile.n,
+        operands / p.k_blocks / _figure("smem_bandwidth"),
     )
     # CTAs along N share A: each loads a part and gets the others' parts.
     load = p.a_nbytes // across + p.b_nbytes + p.sfa_nbytes + p.sfb_nbytes
-    per_clock = known["l2_bandwidth"] / known["clock"]
+    per_clock = _figure("l2_bandwidth") / _figure("clock")
     loads = load * min(places, ctas * batches * splits) / per_clock
     clocks = waves * k_tiles * max(mma, loads) + EDGE_CLOCKS
     clocks += SPLIT_CLOCKS * (splits - 1)
@@ -261,8 +256,8 @@ def _why(best: Estimate, plain: Estimate, m: int, n: int, k: int) -> Iterator[st
         f"estimate: {best.clocks:,.0f} clocks, bound by "
         f"{best.bound}; the default configuration {plain.clocks:,.0f}"
     )
-    floor = (m + n) * k / 2 * 9 / 8 / figures()["hbm_bandwidth"]
-    floor *= figures()["clock"]
+    floor = (m + n) * k / 2 * 9 / 8 / _figure("hbm_bandwidth")
+    floor *= _figure("clock")
     if floor > best.clocks:
         yield f"reading A and B from HBM alone takes {floor:,.0f} clocks, which is more"
     yield "published figures of a B200 in a model; nothing here was measured on one"

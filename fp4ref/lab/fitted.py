@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import re
-import tomllib
 from dataclasses import dataclass, fields
 from functools import cache
 from importlib import resources
-from math import isfinite
 from typing import Any, Final
 
 from fp4ref.errors import InputError
+from fp4ref.files.toml_rows import not_negative, parse
+from fp4ref.files.toml_rows import rows as tables_of
 
 FILE: Final = "fp4ref/data/lab_fitted.toml"
 _TEXTS: Final = ("name", "unit", "fits", "published", "remark")
@@ -23,17 +22,16 @@ class Fitted:
 
     Attributes
     ----------
-    own_work
-        Clocks of phase 1 of a warp's 32 rows and 256 columns, but for its bytes.
+    first_load_latency, smem_load_latency, epilogue_element
+        Parameters of these names (`fp4ref.parameters`), within their published range.
     unevenness
         Standard deviation of a warp's phase 1 over its mean.
-    port_shared
-        Share of fills and of the epilogue's bytes that takes a slot of the MMA's reads.
     """
 
-    own_work: float
+    first_load_latency: float
+    smem_load_latency: float
+    epilogue_element: float
     unevenness: float
-    port_shared: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,17 +79,8 @@ def read(text: str, file: str) -> tuple[Row, ...]:
         With file and line: no TOML, a field missing, unknown or of another kind, a
         value outside of its range, or not one row for each field of `Fitted`.
     """
-    try:
-        tables = tomllib.loads(text).get("fitted", [])
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{file}: no TOML: {error}") from None
-    heads = [m.start() for m in re.finditer(r"^\[\[fitted\]\]", text, re.M)]
-    if not isinstance(tables, list) or len(heads) != len(tables):
-        raise InputError(f"{file}:1: write each figure as a table [[fitted]]")
-    lines = [text.count("\n", 0, start) + 1 for start in heads]
-    found = tuple(
-        _row(each, f"{file}:{line}") for each, line in zip(tables, lines, strict=True)
-    )
+    tables = tables_of(parse(text, file), text, file, "fitted")
+    found = tuple(_row(table, f"{file}:{line}") for table, line in tables)
     needed = sorted(each.name for each in fields(Fitted))
     if sorted(row.name for row in found) != needed:
         raise InputError(f"{file}:1: need one row for each of {', '.join(needed)}")
@@ -106,11 +95,7 @@ def _row(table: dict[str, Any], where: str) -> Row:
         if not isinstance(table[name], str):
             raise InputError(f"{where}: {name}: need a text")
     for name in _NUMBERS:
-        value = table[name]
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            raise InputError(f"{where}: {name} = {value!r:.60}: need a number")
-        if not isfinite(value) or value < 0:
-            raise InputError(f"{where}: {name} = {value}: need a finite number from 0")
+        not_negative(table[name], f"{where}: {name}")
     if not table["low"] <= table["value"] <= table["high"]:
         raise InputError(f"{where}: the value lies outside of low to high")
     return Row(**table)

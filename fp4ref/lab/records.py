@@ -7,16 +7,15 @@ switches is compared with the figure that has `compared`.
 
 from __future__ import annotations
 
-import re
-import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
-from math import isfinite
 from typing import Any, Final
 
 from fp4ref.errors import InputError
+from fp4ref.files.toml_rows import finite, line_of, parse
+from fp4ref.files.toml_rows import rows as tables_of
 
 FILE: Final = "fp4ref/data/lab_records.toml"
 STATES: Final = ("done", "rejected", "open", "never run", "ruled out")
@@ -38,7 +37,8 @@ TEMPLATE: Final = (
 
 _TEXTS: Final = ("id", "title", "state", "switch", "why", *TEMPLATE)
 _LISTS: Final = ("depends", "rests_on")
-_OPTIONAL: Final = {"also", "expected", "figure"}
+_NAMED: Final = (*_LISTS, "also", "undone")
+_OPTIONAL: Final = {"also", "undone", "expected", "figure"}
 _GIVEN: Final = ("after", "change", "factor")
 
 
@@ -83,6 +83,8 @@ class Record:
         Record that it starts from; empty for the baseline.
     switch, also
         What changed, by name.
+    undone
+        What its starting point had and no later kernel has, by name.
     depends
         Records that had to come first.
     rests_on
@@ -103,6 +105,7 @@ class Record:
     base: str
     switch: str
     also: tuple[str, ...]
+    undone: tuple[str, ...]
     depends: tuple[str, ...]
     rests_on: tuple[str, ...]
     place: int
@@ -168,9 +171,9 @@ class Records(Mapping[str, Record]):
         return (*(self.switches(row.base) if row.base else ()), row.switch, *row.also)
 
     def base_switches(self, id: str) -> tuple[str, ...]:
-        """Return what the base of a record differs in from the baseline."""
+        """Return what a record's starting point differs in from the baseline."""
         base = self[id].base
-        return self.switches(base) if base else ()
+        return (*(self.switches(base) if base else ()), *self[id].undone)
 
     @property
     def compared(self) -> tuple[Record, ...]:
@@ -207,24 +210,19 @@ def read(text: str, file: str) -> Records:
         With file and line: no TOML, a field missing, unknown or of another kind, two
         records of one id, a record that is named and not there, or a circle.
     """
-    try:
-        found = tomllib.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{file}: no TOML: {error}") from None
-    tables = found.get("record", [])
-    heads = [m.start() for m in re.finditer(r"^\[\[record\]\]", text, re.M)]
-    if not isinstance(tables, list) or len(heads) != len(tables) or not tables:
-        raise InputError(f"{file}:1: write each record as a table [[record]]")
-    lines = [text.count("\n", 0, start) + 1 for start in heads]
+    found = parse(text, file)
+    tables = tables_of(found, text, file, "record")
+    if not tables:
+        raise InputError(f"{file}:1: record: write each as a table [[record]]")
     rows: list[Record] = []
-    for table, line in zip(tables, lines, strict=True):
+    for table, line in tables:
         row = _record(table, file, line)
         if row.id in {each.id for each in rows}:
             raise InputError(f"{file}:{line}: {row.id}: there is one already")
         rows.append(row)
     _check_edges(rows, file)
-    line = text.count("\n", 0, max(text.find("[baseline"), 0)) + 1
-    return Records(tuple(rows), *_baseline(found, f"{file}:{line}: baseline"))
+    where = f"{file}:{line_of(text, 'baseline')}: baseline"
+    return Records(tuple(rows), *_baseline(found, where))
 
 
 def _baseline(found: dict[str, Any], where: str) -> tuple[dict[str, float], float, str]:
@@ -258,7 +256,7 @@ def _record(table: dict[str, Any], file: str, line: int) -> Record:
     place = table["place"]
     if isinstance(place, bool) or not isinstance(place, int) or place < 0:
         raise InputError(f"{where}: place: {place!r}; need a whole number from 0")
-    lists = {name: _ids(table.get(name, []), where, name) for name in (*_LISTS, "also")}
+    lists = {name: _ids(table.get(name, []), where, name) for name in _NAMED}
     rest = {name: table[name] for name in (*_TEXTS, "base", "place")}
     return Record(
         **rest | lists,
@@ -278,7 +276,7 @@ def _expected(value: object, where: str) -> dict[str, float]:
     if not isinstance(value, dict) or set(value) - {*CYCLES, TILES}:
         known = ", ".join((*CYCLES, TILES))
         raise InputError(f"{where}: expected: need changes of {known}")
-    return {name: _number(each, f"{where}: {name}") for name, each in value.items()}
+    return {name: finite(each, f"{where}: {name}") for name, each in value.items()}
 
 
 def _figures(value: object, where: str) -> tuple[Figure, ...]:
@@ -311,7 +309,7 @@ def _figure(table: dict[str, Any], where: str) -> Figure:
     if len(given) > 1 or (not given and before is None):
         raise InputError(f"{where}: need one of {', '.join(_GIVEN)}")
     if given:
-        number = _number(table[given[0]], f"{where}: {given[0]}")
+        number = finite(table[given[0]], f"{where}: {given[0]}")
         if given[0] != "after" and before is None:
             raise InputError(f"{where}: {given[0]} needs before")
         after = {"after": 0.0, "change": before or 0.0}.get(given[0], 0.0) + number
@@ -352,16 +350,8 @@ def _check_edges(rows: list[Record], file: str) -> None:
             seen.update(named)
 
 
-def _number(value: object, name: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise InputError(f"{name} = {value!r:.60}: need a number")
-    if not isfinite(value):
-        raise InputError(f"{name} = {value}: need a finite number")
-    return float(value)
-
-
 def _positive(value: object, name: str) -> float:
-    number = _number(value, name)
+    number = finite(value, name)
     if number <= 0:
         raise InputError(f"{name} = {number:g}: need more than zero")
     return number

@@ -19,14 +19,13 @@ swizzle = true            # of 128 bytes
 
 from __future__ import annotations
 
-import re
-import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from fp4ref.arguments import require_integer
 from fp4ref.errors import InputError
+from fp4ref.files.toml_rows import line_of, parse, rows
 from fp4ref.hardware.shared_memory import NBYTES as SMEM_NBYTES
 from fp4ref.lab.banks import LANES, Access, access
 from fp4ref.layout import SwizzleMode
@@ -65,13 +64,10 @@ def read_request(path: Path) -> Request:
         raise InputError(f"{path}: {error.strerror}") from None
     except UnicodeDecodeError:
         raise InputError(f"{path}: no text in UTF-8") from None
-    try:
-        found = tomllib.loads(text)
-    except (ValueError, RecursionError) as error:  # ValueError: of too many digits too
-        raise InputError(f"{path}: no TOML: {error}") from None
+    found = parse(text, str(path))
     for name in found:
         if name not in ("parameters", "pattern"):
-            where = f"{path}:{_line(text, name)}"
+            where = f"{path}:{line_of(text, name)}"
             raise InputError(f"{where}: {name}: need [parameters] or [[pattern]]")
     return Request(_parameters(found, text, path), tuple(_patterns(found, text, path)))
 
@@ -80,24 +76,18 @@ def _parameters(found: dict[str, Any], text: str, path: Path) -> Parameters:
     parameters = published()
     asked = found.get("parameters", {})
     if not isinstance(asked, dict):
-        where = f"{path}:{_line(text, 'parameters')}"
+        where = f"{path}:{line_of(text, 'parameters')}"
         raise InputError(f"{where}: parameters: need a table of name = number")
     for name, value in asked.items():
-        where = f"{path}:{_line(text, name)}"
+        where = f"{path}:{line_of(text, name)}"
         parameters = parameters.override(name, value, where)
     return parameters
 
 
 def _patterns(found: dict[str, Any], text: str, path: Path) -> list[tuple[str, Access]]:
-    tables = found.get("pattern", [])
-    heads = [m.start() for m in re.finditer(r"^\s*\[\[\s*pattern\s*\]\]", text, re.M)]
     patterns: list[tuple[str, Access]] = []
-    if not isinstance(tables, list) or len(heads) != len(tables):
-        where = f"{path}:{_line(text, 'pattern')}"
-        raise InputError(f"{where}: pattern: write each as a table [[pattern]]")
-    for table, start in zip(tables, heads, strict=True):
-        spaces = len(text[start:]) - len(text[start:].lstrip())
-        where = f"{path}:{text.count(chr(10), 0, start + spaces) + 1}"
+    for table, line in rows(found, text, str(path), "pattern"):
+        where = f"{path}:{line}"
         try:
             patterns.append(_pattern(table))
         except InputError as error:
@@ -142,12 +132,3 @@ def _flag(table: dict[str, Any], name: str) -> bool:
     if not isinstance(found, bool):
         raise InputError(f"{name}: {found!r:.60}; need true or false")
     return found
-
-
-def _line(text: str, name: str) -> int:
-    """Line of the first place that gives a name a value or a table."""
-    word = rf"""["']?{re.escape(name)}["']?"""
-    found = re.search(rf"^\s*(?:\[+\s*)?{word}\s*[=\].]", text, re.M)
-    if found is None:
-        found = re.search(word, text)
-    return text.count("\n", 0, found.end()) + 1 if found else 1

@@ -1,7 +1,8 @@
-"""variants: what each switch of document 003's kernel is to the model of two queues.
+"""variants: what each switch of document 003's kernel is to the model of its trace.
 
-Where the document says how a change costs or saves, that is taken; else it follows from
-the bytes and rows of the change. None is fitted to what the change gave.
+A switch is another trace, or an instruction that the emulator has not. Where the
+document says what a change costs or saves, that is taken; none is fitted to what the
+change gave.
 """
 
 from __future__ import annotations
@@ -11,12 +12,69 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from fp4ref.errors import InputError
-from fp4ref.lab.two_queues import Kernel
+from fp4ref.gemm.plan import plan
+from fp4ref.lab.document_003 import variant, work
+from fp4ref.parameters import published
 
 COPY_CLOCKS: Final = 70.0
 """Clocks to issue a bulk copy, as the document has them."""
-TILES: Final = 147
-"""Tiles of a pair: 10,878 over 74 pairs."""
+NARROW: Final = "TN=128"
+SIX_STAGES: Final = "F12, TN=128, 6 stages"
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """What the model knows of a kernel.
+
+    Attributes
+    ----------
+    variant
+        Of `fp4ref.lab.document_003`, whose trace it is.
+    six_stages
+        Whether the ring has six stages, which fit with 128 columns only.
+    two_warps
+        Whether two warps of each SM do the rows of four.
+    saved
+        Instructions that phase 1 of a warp's 32 rows no longer has, for each column.
+    to_first_mma, to_last_mma
+        Instructions from a stage's barrier to its first MMA, and on to its commit.
+    copies
+        Of its staged rows, whether a warp issues copies: of ``"both"`` halves, of the
+        ``"second"`` one, or of none.
+    ring_restarts
+        Whether each tile begins in stage 0, as the document's stage of a k-iteration
+        says; else the ring runs on, as in this kernel.
+    """
+
+    variant: str = "baseline"
+    six_stages: bool = False
+    two_warps: bool = False
+    saved: float = 0.0
+    to_first_mma: float = 26.0
+    to_last_mma: float = 42.5
+    copies: str = ""
+    ring_restarts: bool = True
+
+    @property
+    def trace(self) -> str:
+        """The name of the trace."""
+        return SIX_STAGES if self.six_stages else self.variant
+
+    @property
+    def tile_n(self) -> int:
+        """Columns of a tile."""
+        return int(variant(self.trace).tile.n)
+
+    @property
+    def stages(self) -> int:
+        """Stages of the ring."""
+        return plan(variant(self.trace)).mainloop_stages
+
+    @property
+    def tiles(self) -> int:
+        """Tiles of a pair, which has two of the chip's SMs."""
+        pairs = (published()["sms"].value or 0) // work().cta_group
+        return int(work().tiles * work().tile_n // self.tile_n // pairs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,32 +95,42 @@ class Variant:
 
 VARIANTS: Final[dict[str, Variant]] = {
     "bf16_arithmetic": Variant(
-        {"saved": 384.0},
-        "of 128 pairs of columns each saves two unpackings and an addition",
+        {"saved": 1.5},
+        "each of 128 pairs of columns saves two unpackings and an addition",
     ),
     "two_epilogue_warps": Variant(
-        {"epilogue_warps": 2}, "each warp has twice the rows, and half the peers"
+        {"two_warps": True}, "each warp does the steps of two, one after the other"
     ),
     "swizzled_staging": Variant(
-        {"bulk_store": 2 * COPY_CLOCKS, "store_passes": 0.5},
-        "phase 2B is two tensor copies of 64 columns, which read shared memory once",
+        {"variant": "F24, swizzled", "copies": "both"},
+        "the trace with tensor copies of 64 columns, each issued in 70 cycles",
     ),
     "bulk_stores": Variant(
-        {"bulk_store": 32 * COPY_CLOCKS, "store_passes": 0.5},
-        "phase 2B is 32 copies of 70 cycles each, which read shared memory once",
+        {"variant": "F19b, bulk copies", "copies": "second"},
+        "the trace with copies of 256 bytes, of phase 2B each issued in 70 cycles; the "
+        "first half's cost what a row did",
     ),
     "tile_of_128_columns": Variant(
-        {"tile_n": 128, "tiles": 2 * TILES}, "half the columns, twice the tiles"
+        {"variant": NARROW}, "the trace with half the columns, twice the tiles"
     ),
-    "six_stages": Variant({"stages": 6}, "a stage for each k-iteration"),
+    "six_stages": Variant(
+        {"six_stages": True}, "the trace with six stages of 128 columns"
+    ),
     "direct_stores": Variant(
-        {"passes_through_l1": 5.0, "store_passes": 0.0},
-        "nothing is staged; 32 bytes of a row take a slot of 128: a store counts four",
+        {"variant": "F17, direct stores"},
+        "the trace in which nothing is staged: a store touches a line of each row",
+    ),
+    "late_barrier": Variant(
+        {"variant": "F19a, late release"},
+        "the trace in which phase 2B comes before the accumulator is given back",
     ),
     "early_barrier": Variant(
-        {"early_release": True}, "the accumulator is free after phase 1"
+        {}, "the baseline has it: what was before is late_barrier"
     ),
-    "prefetch": Variant({"switch": 0.0}, "the load warp is 20 cycles earlier"),
+    "prefetch": Variant(
+        {"variant": "F20, next tile ahead"},
+        "the trace with the next tile asked for first",
+    ),
     "unrolled_k_loop": Variant(
         {"to_first_mma": 12.0, "to_last_mma": 34.0},
         "no descriptors before the first MMA; 135 instructions of a tile fewer in all, "
@@ -91,7 +159,7 @@ def kernel(switches: Iterable[str]) -> Kernel | None:
     InputError
         There is no such switch.
     """
-    found = Kernel(tiles=TILES)
+    found = Kernel()
     for name in switches:
         if name not in VARIANTS:
             raise InputError(
@@ -101,4 +169,6 @@ def kernel(switches: Iterable[str]) -> Kernel | None:
         if changes is None:
             return None
         found = replace(found, **changes)
+    if found.six_stages and found.variant != NARROW:
+        return None
     return found

@@ -5,14 +5,12 @@ from __future__ import annotations
 from functools import cache
 
 from fp4ref.errors import InputError
-from fp4ref.hardware.timing import Durations
 from fp4ref.lab.bounds import bound
-from fp4ref.lab.fitted import fitted
-from fp4ref.lab.pair_model import two_queues
+from fp4ref.lab.pair_model import spans, traced_kernel
 from fp4ref.lab.report import tables
 from fp4ref.lab.request import Request
 from fp4ref.lab.table import Table
-from fp4ref.lab.two_queues import Span, timeline
+from fp4ref.lab.traced.steady import Span
 from fp4ref.lab.variants import kernel
 from fp4ref.lab.workload import workloads
 from fp4ref.lessons.page import Page
@@ -68,7 +66,7 @@ def cycles(*switches: str) -> dict[str, float]:
     InputError
         There is no such switch, or the model knows nothing of it.
     """
-    found = two_queues(None)(switches)
+    found = traced_kernel(None)(switches)
     if found is None:
         raise InputError(f"{', '.join(switches)}: the model knows nothing of it")
     return dict(found)
@@ -93,7 +91,7 @@ def tiles_picture(*switches: str, first: int = 11, count: int = 3) -> Page:
     parts = kernel(switches)
     if parts is None:
         raise InputError(f"{', '.join(switches)}: the model knows nothing of it")
-    every = timeline(parts, Durations.of(), fitted())
+    every = spans(parts)
     own = [
         span
         for span in every

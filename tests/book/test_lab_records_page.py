@@ -58,7 +58,7 @@ def test_a_records_template_is_told() -> None:
 
 def test_each_model_and_each_failure_is_on_the_page() -> None:
     text = page.models()
-    for words in ("nothing changes", "wait by deficit", "two queues", "TN128"):
+    for words in ("nothing changes", "wait by deficit", "traced kernel", "TN128"):
         assert words in text
     assert "F24" in page.predictions()
     assert "4.1: the wait for each cycle of deficit" in page.doubtful()

@@ -161,8 +161,8 @@ def test_a_damaged_baseline_is_refused_with_file_and_line(
     ("text", "said"),
     [
         (TEXT[: len(TEXT) // 2] + "=", "mine.toml: no TOML: "),
-        ("", "mine.toml:1: write each record as a table"),
-        ('record = "F3"', "mine.toml:1: write each record as a table"),
+        ("", "mine.toml:1: record: write each as a table"),
+        ('record = "F3"', "mine.toml:1: record: write each as a table"),
     ],
 )
 def test_a_file_that_holds_no_records_is_refused(text: str, said: str) -> None:

@@ -20,14 +20,21 @@ from fp4ref.lab.comparison import (
     summed,
     without_worst,
 )
-from fp4ref.lab.pair_model import NAME, REASONS, USED, interval, left_out, two_queues
+from fp4ref.lab.pair_model import (
+    NAME,
+    REASONS,
+    USED,
+    interval,
+    left_out,
+    traced_kernel,
+)
 from fp4ref.lab.records import CYCLES, RUN_TIME, records
 from fp4ref.parameters import published
 
 
 @pytest.fixture(scope="module")
 def found() -> tuple[Compared, ...]:
-    return compare(all_models(NAME, two_queues()))
+    return compare(all_models(NAME, traced_kernel()))
 
 
 def test_the_model_beats_both_others(found: tuple[Compared, ...]) -> None:
@@ -56,7 +63,7 @@ def test_the_signs_are_right(found: tuple[Compared, ...]) -> None:
 
 
 def test_the_baseline_is_within_ten_per_cent() -> None:
-    errors = baseline_errors(two_queues())
+    errors = baseline_errors(traced_kernel())
     assert set(errors) == set(CYCLES)
     assert all(abs(off) <= BASELINE_MARK for _, off in errors.values())
 
@@ -101,9 +108,9 @@ def test_a_wrong_model_has_the_wrong_sign() -> None:
 
 
 def test_leaving_out_a_source_changes_the_sum_or_the_baseline() -> None:
-    whole = baseline_errors(two_queues())
+    whole = baseline_errors(traced_kernel())
     every = left_out()
-    assert len(every) == 7
+    assert len(every) == 9
     for what, model in every.items():
         off = baseline_errors(model)
         moved = [abs(off[name][1] - whole[name][1]) for name in CYCLES]

@@ -8,7 +8,7 @@ import pytest
 
 from fp4ref.errors import InputError
 from fp4ref.lab.comparison import baseline_errors
-from fp4ref.lab.pair_model import two_queues
+from fp4ref.lab.pair_model import traced_kernel
 from fp4ref.lab.records import records
 from fp4ref.lessons import why_this_speed as why
 
@@ -30,7 +30,7 @@ def test_rows_of_one_name_stay_apart() -> None:
 def test_cycles_are_the_models() -> None:
     found = why.cycles()
     assert {n: found[n] for n in records().cycles} == {
-        name: value for name, (value, _) in baseline_errors(two_queues(None)).items()
+        name: value for name, (value, _) in baseline_errors(traced_kernel(None)).items()
     }
 
 
