@@ -3,6 +3,12 @@
 One thread issues everything. A mainloop stage is given back by a ``tcgen05.commit``,
 which arrives when the MMAs have read it; another commit after the last k-tile hands the
 accumulator to the epilogue.
+
+After two rounds of the ring stage, phase and scale buffer are what they were. The
+kernel therefore has two written out, in which every place is a constant. A tile begins
+where the last one ended: its k-tiles before and after such rounds are used one stage at
+a time, by the same text. Here the rings keep their states, and only the order of
+operations is the kernel's.
 """
 
 from __future__ import annotations
@@ -105,35 +111,74 @@ def multiply_tile(
         with warp.frame("6.5"):
             number = produced_accumulator(mma.scale_copies.storage.plan, accumulator)
             warp.note("accumulate", value="zero", stage=number)
-        for k_tile in range(0, k_tiles, mma.scale_copies.k_group):
-            with warp.frame("6.6", *(["6.8"] if k_tile else [])):
-                yield from multiply_k_tile(mma, work, accumulator, k_tile, k_tiles)
+        k_tile = 0
+        while k_tile < k_tiles:
+            if has_round(mma, k_tiles - k_tile):
+                k_tile = yield from multiply_rounds(
+                    mma, work, accumulator, k_tile, k_tiles
+                )
+            else:
+                group = range(k_tile, min(k_tile + mma.scale_copies.k_group, k_tiles))
+                yield from multiply_k_tile(
+                    mma, work, accumulator, group, peeks=group.stop < k_tiles
+                )
+                k_tile = group.stop
         with warp.frame("6.9"):
             warp.note("mma.exit", k_tiles=k_tiles, **mma.mainloop.state.facts())
 
 
-def multiply_k_tile(
+def has_round(mma: Mma, left: int) -> bool:
+    """Whether a whole round starts here and ends within the tile."""
+    state, whole = mma.mainloop.state, mma.scale_copies.storage.plan.round_k_tiles
+    return whole > 0 and state.index == state.phase == 0 and left >= whole
+
+
+def begin_round(mma: Mma) -> None:
+    """Forget what a peek has answered: a round asks for none.
+
+    All else is as the kernel began, which the compiled one has to be told.
+    """
+    assert mma.scale_copies.buffer == 0, "a round has an even number of stages"
+    mma.mainloop.forget()
+
+
+def multiply_rounds(
     mma: Mma, work: WorkTile, accumulator: Stage, k_tile: int, k_tiles: int
+) -> Generator[Blocked, None, int]:
+    """Use the k-tiles of whole rounds; returns the one after them."""
+    k_group = mma.scale_copies.k_group
+    whole = mma.scale_copies.storage.plan.round_k_tiles
+    while k_tiles - k_tile >= whole:
+        begin_round(mma)
+        for first in range(k_tile, k_tile + whole, k_group):
+            group = range(first, first + k_group)
+            yield from multiply_k_tile(mma, work, accumulator, group, peeks=False)
+        k_tile += whole
+    return k_tile
+
+
+def multiply_k_tile(
+    mma: Mma, work: WorkTile, accumulator: Stage, group: range, peeks: bool
 ) -> Generator[Blocked, None, None]:
     """Wait for one stage, use its k-tiles, give it back. Frames 6.6.2 to 6.7."""
     warp, copies = mma.warp, mma.scale_copies
-    group = range(k_tile, min(k_tile + copies.k_group, k_tiles))
-    with warp.frame("6.6.2"):
-        stage = yield from mma.mainloop.wait()
-    with stage:
-        with warp.frame("6.6.3"):
-            if group.stop < k_tiles:
-                mma.mainloop.peek()
-        elect_sync(warp)
-        for i, k in enumerate(group):
-            buffer = stage.index * copies.k_group + i
-            if i == 0:
-                yield from copies.acquire()  # 6.6.4
-            scales = copies.copy(buffer, i)
-            with warp.frame("6.6.5"):
-                for k_block in mma.multiplier.k_blocks:
-                    accumulate = k > 0 or k_block > 0
-                    mma.multiplier.issue(
-                        accumulator, buffer, scales, work, k_block, accumulate
-                    )
-        copies.advance()
+    with warp.frame("6.6", *(["6.8"] if group.start else [])):
+        with warp.frame("6.6.2"):
+            stage = yield from mma.mainloop.wait()
+        with stage:
+            with warp.frame("6.6.3"):
+                if peeks:
+                    mma.mainloop.peek()
+            elect_sync(warp)
+            for i, k in enumerate(group):
+                buffer = stage.index * copies.k_group + i
+                if i == 0:
+                    yield from copies.acquire()  # 6.6.4
+                scales = copies.copy(buffer, i)
+                with warp.frame("6.6.5"):
+                    for k_block in mma.multiplier.k_blocks:
+                        accumulate = k > 0 or k_block > 0
+                        mma.multiplier.issue(
+                            accumulator, buffer, scales, work, k_block, accumulate
+                        )
+            copies.advance()

@@ -16,33 +16,24 @@ from fp4ref.gemm.producer_warp import producer_warp
 from fp4ref.gemm.scheduler_warp import scheduler_warp
 from fp4ref.gemm.shared_storage import SharedStorage
 from fp4ref.gemm.staged_epilogue_warp import staged_epilogue_warp
-from fp4ref.gemm.unrolled_mma_warp import unrolled_mma_warp
 from fp4ref.hardware.sm import Body, Warp
 
 RoleBody = Callable[[Warp, SharedStorage, Parts], Body]
 
 ROLES: dict[WarpRole, RoleBody] = {
+    WarpRole.MMA: mma_warp,
     WarpRole.SCHEDULER: scheduler_warp,
     WarpRole.MAINLOOP_LOAD: producer_warp,
     WarpRole.EPILOGUE_LOAD: epilogue_load_warp,
     WarpRole.EPILOGUE: epilogue_warp,
 }
-"""All roles but the MMA warp."""
-
-
-MMA_WARPS: dict[str, RoleBody] = {
-    "rolled": mma_warp,
-    "unrolled": unrolled_mma_warp,
-}
-"""The MMA warp, by how it goes round its ring."""
+"""What the warps of a role run, if no configuration says otherwise."""
 
 
 def body(plan: Plan, warps: RoleWarps) -> RoleBody:
     """Return what the warps of a role run; one without work only meets the others."""
     if not warps.works:
         return idle_warp
-    if warps.role is WarpRole.MMA:
-        return MMA_WARPS[plan.config.mainloop.mma_loop]
     if warps.role is WarpRole.EPILOGUE and plan.staged:
         return staged_epilogue_warp
     if warps.role is WarpRole.MAINLOOP_LOAD and plan.config.warps.prefetch_tile:

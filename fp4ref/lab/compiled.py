@@ -34,7 +34,7 @@ OURS: Final = "ours"
 CUTLASS: Final = "CUTLASS 72b"
 _KERNEL: Final = "f32"
 _MMA_WARP: Final = "kernel/gemm/mma_warp.cuh"
-_UNROLL: Final = "#pragma unroll 2 "
+_UNROLL: Final = "#pragma unroll(ROUND_STAGES ? 1 : 2) "
 _TEXT_COLUMNS: Final = 48
 
 STEPS: Final = (
@@ -192,13 +192,18 @@ def _shortened(text: str) -> str:
 def _unroll() -> Table:
     """Compile the loop unrolled otherwise, if a compiler is here."""
     ring = plan(GemmConfig()).mainloop_stages
+    rolled = GemmConfig.nvfp4(mma_loop="rolled")
     text = (kernel_root() / _MMA_WARP).read_text(encoding="utf-8")
     rows, cells = [], []
-    note = f"Full: two rounds of the ring's {ring} stages, after which all repeats."
+    note = (
+        f"Full: two rounds of the ring's {ring} stages, after which all repeats: the "
+        "default. 1 and 2: mma_loop='rolled', which is unrolled twice."
+    )
     for times in (1, 2, 2 * ring):
+        config = GemmConfig() if times == 2 * ring else rolled
         changed = {_MMA_WARP: text.replace(_UNROLL, f"#pragma unroll {times} ")}
         try:
-            source = one_changed_file(GemmConfig(), changed)
+            source = one_changed_file(config, {} if config == GemmConfig() else changed)
             found = figures(compile_cuda(source, ARCH, name=MAIN).cubin)
         except CompileError as error:
             said = str(error).partition("; run:")[0]

@@ -59,5 +59,6 @@ __device__ constexpr Descriptors all_descriptors() {
     return all;
 }
 
-// A constant load brings a descriptor in one instruction; building it takes two.
-__constant__ constexpr Descriptors DESCRIPTORS = all_descriptors();
+// A constant load brings a descriptor in one instruction; building it takes two. No constexpr: the
+// compiler would know their values, and build them.
+__constant__ Descriptors DESCRIPTORS = all_descriptors();

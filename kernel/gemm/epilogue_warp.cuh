@@ -7,6 +7,7 @@
 #include "epilogue/accumulator_tail.cuh"
 #include "epilogue/collective.cuh"
 #include "epilogue/partial_tile.cuh"
+#include "epilogue_start.cuh"
 #include "tiles/work_iterator.cuh"
 
 // Finish a tile, or hand on this CTA's share of one.
@@ -19,16 +20,7 @@ __device__ __forceinline__ void finish_work(Epilogue& e, WorkTile work) {
 
 // Finish every tile of this CTA, or its share of one. Frame 7 ctx.
 __device__ __forceinline__ void epilogue_warp(const SharedStorage& storage) {
-    init_barriers(storage);
-    named_barrier_sync(TMEM_ALLOCATION_BARRIER, WARP_THREADS + EPILOGUE_THREADS);  // 7.1
-    const u32 lane = WARP_THREADS * (warp_index() % EPILOGUE_WARPS);
-    Epilogue e = {storage,
-                  smem_ld(storage.tmem_pointer()),
-                  {released_in(storage.cta.leader(), storage.accumulator())},
-                  {storage.c()},
-                  lane,
-                  lane + lane_index(),
-                  warp_index() == EPILOGUE};
+    Epilogue e = start_epilogue(storage);  // 7.1
     WorkIterator work(storage);
     while (work.has_work()) finish_work(e, work.next_prefetch());
     accumulator_tail(storage);

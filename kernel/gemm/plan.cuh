@@ -94,6 +94,10 @@ constexpr u32 SFB_BLOCKS = 1;
 constexpr u32 MAINLOOP_STAGES = 5;
 // asked: 1; the last stage of a tile may have fewer.
 constexpr u32 K_GROUP = 1;
+// mma_loop='unrolled': two rounds of 5 stages if unrolled.
+constexpr u32 ROUND_STAGES = 10;
+// 1 for each of 10 stages.
+constexpr u32 ROUND_K_TILES = 10;
 // 128 rows of 128 bytes: 256 elements.
 constexpr u32 A_NBYTES = 16384;
 // 128 rows of 128 bytes: 256 elements.

@@ -3,7 +3,9 @@
 ``python -m probes.banks.record --build CUBIN`` where a compiler is; on the card
 ``python -m probes.banks.record --cubin CUBIN OUT``. That measures cycles, then runs
 itself below Nsight Compute, which reads the counters of wavefronts (passes) and of
-bank conflicts of every launch. It writes ``OUT/banks_h200.json``.
+bank conflicts of every launch. It writes ``OUT/banks_h200.json``. With ``--held-out``
+it asks for the patterns on which the model was not made, and writes
+``OUT/banks_held_out_h200.json``.
 """
 
 from __future__ import annotations
@@ -23,10 +25,19 @@ import numpy as np
 
 from fp4ref.device import compile_cuda, find_gpu
 from fp4ref.device.launch import Call, Module, Pointer
-from probes.banks.patterns import SEED, SMEM_NBYTES, Pattern, digest, patterns
+from probes.banks.patterns import (
+    HELD_OUT_SEED,
+    SEED,
+    SMEM_NBYTES,
+    Pattern,
+    digest,
+    held_out,
+    patterns,
+)
 
 SOURCE: Final = Path(__file__).parent / "banks.cu"
 RECORD: Final = Path(__file__).parents[2] / "tests" / "data" / "banks_h200.json"
+HELD_OUT: Final = RECORD.with_name("banks_held_out_h200.json")
 WARPS: Final = 8
 LOOPS: Final = 64
 UNROLL: Final = 16
@@ -82,12 +93,12 @@ def counted(text: str) -> list[dict[str, int]]:
     return [found[i] for i in sorted(found)]
 
 
-def profile(cubin: Path, first: int, ncu: str) -> list[dict[str, int]]:
+def profile(cubin: Path, first: int, ncu: str, *words: str) -> list[dict[str, int]]:
     """Run a part of the patterns below Nsight Compute."""
     command = [ncu, "--csv", "--page", "details", "--print-units", "base"]
     command += ["--clock-control", "none", "--metrics", ",".join(COUNTERS.values())]
     command += [sys.executable, "-m", "probes.banks.record", "--cubin", str(cubin)]
-    command += ["--first", str(first)]
+    command += ["--first", str(first), *words]
     done = subprocess.run(
         command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False
     )
@@ -97,11 +108,11 @@ def profile(cubin: Path, first: int, ncu: str) -> list[dict[str, int]]:
         raise SystemExit(f"{done.stdout[-2000:]}\n{done.stderr[-2000:]}") from None
 
 
-def write(out: Path, found: dict[str, Any], rows: Sequence[dict[str, Any]]) -> None:
+def write(file: Path, found: dict[str, Any], rows: Sequence[dict[str, Any]]) -> None:
     """Write a line a pattern."""
     lines = ",\n".join(json.dumps(row) for row in rows)
     text = json.dumps(found, indent=1)[:-2] + f',\n "patterns": [\n{lines}\n]}}\n'
-    (out / RECORD.name).write_text(text)
+    file.write_text(text)
 
 
 def main() -> int:
@@ -112,6 +123,7 @@ def main() -> int:
     parser.add_argument("--cubin", type=Path)
     parser.add_argument("--first", type=int)
     parser.add_argument("--ncu", default="ncu")
+    parser.add_argument("--held-out", action="store_true")
     given = parser.parse_args()
     if given.build:
         made = compile_cuda(
@@ -120,18 +132,26 @@ def main() -> int:
         given.build.write_bytes(made.cubin)
         given.build.with_suffix(".ptx").write_text(made.ptx)
         return 0
-    module, every = Module(given.cubin.read_bytes()), patterns()
+    every = held_out() if given.held_out else patterns()
+    module = Module(given.cubin.read_bytes())
     if given.first is not None:
         for each in every[given.first : given.first + PART]:
             module.run(call(each))
         return 0
+    ask(module, every, given)
+    return 0
+
+
+def ask(module: Module, every: Sequence[Pattern], given: argparse.Namespace) -> None:
+    """Measure the cycles of every pattern, then count, and write the record."""
     gpu = find_gpu()
+    file = given.out / (HELD_OUT if given.held_out else RECORD).name
     facts = {
         "card": gpu.card,
         "driver": gpu.driver,
         "date": datetime.date.today().isoformat(),
         "sources": sources(),
-        "seed": SEED,
+        "seed": HELD_OUT_SEED if given.held_out else SEED,
         "digest": digest(every),
         "accesses": ACCESSES,
         "counters": COUNTERS,
@@ -139,17 +159,17 @@ def main() -> int:
     rows: list[dict[str, Any]] = [
         {"name": p.name, "access": p.entry, "cycles": cycles(module, p)} for p in every
     ]
-    write(given.out, facts, rows)
+    write(file, facts, rows)
+    words = ["--held-out"] if given.held_out else []
     for first in range(0, len(every), PART):
         for row, counts in zip(
             rows[first : first + PART],
-            profile(given.cubin, first, given.ncu),
+            profile(given.cubin, first, given.ncu, *words),
             strict=True,
         ):
             row.update(counts)
-        write(given.out, facts, rows)
+        write(file, facts, rows)
         print(f"{first + PART} of {len(every)} counted", flush=True)
-    return 0
 
 
 if __name__ == "__main__":

@@ -36,6 +36,7 @@ CASES: dict[str, tuple[Shape, dict[str, Any]]] = {
         (1, 520, 260, 288),
         PAIR | {"cluster_n": 2, "scheduler": "static", "d_format": "nvfp4"},
     ),
+    "whole rounds": ((1, 300, 130, 3104), {"stages": 2}),
     "pairs of 64 rows, f16": (
         (1, 300, 130, 192),
         PAIR | {"tile_m": 128, "operand_format": "f16"},

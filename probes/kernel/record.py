@@ -176,7 +176,8 @@ def _child(command: list[str], timeout_s: int) -> str:
 
 
 _HAZARD = re.compile(r"hazard detected at __shared__ (0x[0-9a-f]+)")
-_PLACE = re.compile(r"=     at (\w+)\(.* in (\S+):\d+")
+_PLACE = re.compile(r"=     at (?:(\w+)\(.* in (\S+):\d+|(\w+\+0x\w+)$)", re.M)
+"""A function and its file, or an address where the compiler names no line."""
 
 
 def read(out: Path) -> None:
@@ -204,7 +205,9 @@ def read(out: Path) -> None:
         record["checkers"][path.stem] = {
             "summary": [line.rpartition("= ")[2] for line in summary],
             "hazards": sorted(set(_HAZARD.findall(text))),
-            "places": dict(Counter(" in ".join(p) for p in _PLACE.findall(text))),
+            "places": dict(
+                Counter(" in ".join(filter(None, p)) for p in _PLACE.findall(text))
+            ),
         }
     RECORD.write_text(json.dumps(record, indent=1) + "\n")
     print(RECORD.name, {key: len(value) for key, value in record.items()})

@@ -70,8 +70,8 @@ CHANGES = [
     Change(
         "the first k-tile that accumulates",
         "gemm/mma_warp.cuh",
-        "k_tile + i > 0 || k_block > 0",
-        "k_tile + i > 1 || k_block > 0",
+        "accumulate || i > 0 || k_block > 0",
+        "accumulate && i > 0 || k_block > 0",
         ("accumulator at m 0, n 0, k 256, K-block 0", "after k 320"),
     ),
     Change(

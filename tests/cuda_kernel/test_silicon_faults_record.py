@@ -77,7 +77,7 @@ def test_a_reduced_run_needs_each_sleep_that_is_left(name: str) -> None:
 
 def test_the_sleep_that_is_left_is_named() -> None:
     (each,) = lesson.reduced()
-    assert each.kept == ("warp 5, 919 ns after try_wait on c.full[1]",)
+    assert each.kept == ("warp 5, 614 ns before try_wait on c.full[1]",)
     assert each.fault is GALLERY["mixed-rows-not-met"]
 
 

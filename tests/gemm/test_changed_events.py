@@ -14,7 +14,7 @@ from compared_events import SEED, EventMismatch, assignment, check, check_run, r
 from expected_problem import Gemm
 
 from fp4ref.errors import HardwareFault
-from fp4ref.gemm import epilogue_warp, partition
+from fp4ref.gemm import epilogue_start, epilogue_warp, partition
 from fp4ref.gemm.epilogue import tile_writer
 from fp4ref.gemm.load import tma_loader
 from fp4ref.gemm.multiply import one_sm
@@ -74,9 +74,9 @@ def commits_to_another_stage(patch: pytest.MonkeyPatch) -> None:
 
 
 def one_arrival_for_each_warp(patch: pytest.MonkeyPatch) -> None:
-    right = epilogue_warp.arrive_on_empty
+    right = epilogue_start.arrive_on_empty
     patch.setattr(rings, "ARRIVALS", 1)
-    patch.setattr(epilogue_warp, "arrive_on_empty", lambda count: right(count // 32))
+    patch.setattr(epilogue_start, "arrive_on_empty", lambda count: right(count // 32))
 
 
 def half_a_k_block(patch: pytest.MonkeyPatch) -> None:

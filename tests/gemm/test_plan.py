@@ -191,7 +191,7 @@ def test_a_role_reads_no_configuration_and_makes_no_choice(name: str) -> None:
 
 
 def test_every_role_is_looked_at() -> None:
-    bodies = [*roles.ROLES.values(), *roles.MMA_WARPS.values()]
+    bodies = roles.ROLES.values()
     chosen = {"idle_warp", "staged_epilogue_warp", "prefetching_producer_warp"}
     of_one = {each.__module__.rpartition(".")[2] for each in bodies}
     assert of_one | OF_ALL_ROLES | chosen == set(ROLES)

@@ -17,7 +17,7 @@ from fp4ref.cuda_kernel.build import ARCH, normalised, nvrtc_version
 from fp4ref.cuda_kernel.sources import MAIN, expand, kernel_root
 from fp4ref.device.compile import compile_cuda
 from fp4ref.errors import DeadlockError, DeadlockRoot
-from fp4ref.gemm import epilogue_warp, mma_warp, pipeline, roles
+from fp4ref.gemm import epilogue_start, mma_warp, pipeline, roles
 from fp4ref.gemm.plan import Plan, values
 from fp4ref.gemm.plan.rings import Arrivals
 from fp4ref.gemm.plan.warps import WarpRole
@@ -76,7 +76,7 @@ def no_commit(patch: pytest.MonkeyPatch) -> None:
 
 def no_release_of_accumulators(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(
-        epilogue_warp, "arrive_on_empty", lambda count: lambda warp, stage: None
+        epilogue_start, "arrive_on_empty", lambda count: lambda warp, stage: None
     )
 
 
@@ -84,7 +84,7 @@ def one_thread_too_few(patch: pytest.MonkeyPatch) -> None:
     def arrive(count: int) -> Callable[[Any, Any], None]:
         return lambda warp, stage: mbarrier.arrive(warp, stage.empty, count - 1)
 
-    patch.setattr(epilogue_warp, "arrive_on_empty", arrive)
+    patch.setattr(epilogue_start, "arrive_on_empty", arrive)
 
 
 def a_count_too_high(patch: pytest.MonkeyPatch) -> None:
@@ -106,8 +106,7 @@ def a_role_returns_early(patch: pytest.MonkeyPatch) -> None:
     def role(warp: Any, storage: Any, parts: Any) -> Iterator[Any]:
         if warp.index != 6:
             return (yield from right(warp, storage, parts))
-        yield from epilogue_warp.init_barriers(warp, storage)
-        return (yield from epilogue_warp.tmem_base(warp, storage))
+        yield from epilogue_start.start_epilogue(warp, storage, parts)
 
     patch.setitem(roles.ROLES, WarpRole.EPILOGUE, role)
 

@@ -16,7 +16,14 @@ from fp4ref.lab.staging import STAGINGS
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from probes.banks import record
-from probes.banks.patterns import SEED, Pattern, digest, patterns
+from probes.banks.patterns import (
+    HELD_OUT_SEED,
+    SEED,
+    Pattern,
+    digest,
+    held_out,
+    patterns,
+)
 
 RECORDED = json.loads(record.RECORD.read_text())
 ROWS: list[dict[str, Any]] = RECORDED["patterns"]
@@ -95,3 +102,20 @@ def test_cycles_say_the_same_without_a_profiler() -> None:
             assert round(cycles) == passes(row), pattern
         else:
             assert passes(row) <= round(cycles) <= least, pattern
+
+
+def test_the_model_counts_what_the_card_counts_of_patterns_held_out() -> None:
+    """Of kinds, and a seed, that nobody had used when the model was written."""
+    found = json.loads(record.HELD_OUT.read_text())
+    every, rows = held_out(), found["patterns"]
+    said = [found[name] for name in ("seed", "digest", "sources", "accesses")]
+    assert said == [HELD_OUT_SEED, digest(every), record.sources(), record.ACCESSES]
+    assert len(every) >= 600
+    assert {row["wavefronts"] % record.ACCESSES for row in rows} == {OF_A_LAUNCH}
+    unlike = [
+        (pattern.name, model(pattern).passes, passes(row))
+        for pattern, row in zip(every, rows, strict=True)
+        if model(pattern).passes != passes(row)
+    ]
+    assert unlike == []
+    assert len({passes(row) for row in rows}) >= 12

@@ -46,7 +46,7 @@ def test_the_kinds_add_up_and_name_the_mandatory() -> None:
     *rows, total = table("sass_kinds").rows
     figures = json.loads(packaged("figures.json"))["f32"]
     assert total["kind"] == "all"
-    assert total["mma_ours"] == figures["per_k_tile"]
+    assert total["mma_ours"] == pytest.approx(figures["per_k_tile"])
     assert total["listing_ours"] == figures["instructions"]
     assert total["listing_cutlass"] == recorded()["instructions"]
     by_kind = {row["kind"]: row for row in rows}
@@ -57,10 +57,10 @@ def test_the_kinds_add_up_and_name_the_mandatory() -> None:
 def test_every_line_of_the_mma_loop_has_a_step_of_document_003() -> None:
     rows = table("mma_loop").rows
     per_k_tile = sum(row["ours"] for row in table("mma_ten_steps").rows)
-    assert len(rows) == 2 * per_k_tile
+    assert len(rows) == round(10 * per_k_tile)
     assert all(row["step"] for row in rows)
     mmas = [row["step"] for row in rows if row["kind"] == "MMA"]
-    assert mmas == 2 * ["6", "7", "8", "9"]
+    assert mmas == 10 * ["6", "7", "8", "9"]
     kinds = [kind for _, _, _, of_step in STEPS for kind in of_step]
     assert len(kinds) == len(set(kinds))
 
@@ -75,7 +75,7 @@ def test_unrolling_takes_no_registers_and_spills_nothing() -> None:
     assert all(row["spill_instructions"] == 0 for row in rows)
     figures = json.loads(packaged("figures.json"))
     if figures["nvrtc"] == nvrtc_version():
-        assert rows[1]["per_k_tile"] == figures["f32"]["per_k_tile"]
+        assert rows[2]["per_k_tile"] == figures["f32"]["per_k_tile"]
 
 
 def test_without_a_compiler_the_table_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -99,12 +99,14 @@ def test_the_command_prints_the_tables() -> None:
     ]
 
 
-def test_the_steps_begin_with_the_packaged_kernel() -> None:
+def test_the_steps_begin_with_the_rolled_loop_and_lead_to_the_packaged_kernel() -> None:
     first, *others = steps()
     figures = json.loads(packaged("figures.json"))
     if figures["nvrtc"] == "13.5":
-        assert first.before == first.after == figures["f32"]["per_k_tile"]
+        (default,) = (each for each in steps() if each.id == "one text")
+        assert default.after == figures["f32"]["per_k_tile"]
     assert first.verdict == "base"
+    assert first.before == first.after
     assert {each.verdict for each in others} == set(VERDICTS) - {"base"}
     assert all(each.before == first.after for each in others)
     assert all(each.success and each.expected and each.result for each in others)

@@ -176,9 +176,9 @@ def test_statements_of_many_lines_are_joined() -> None:
 @pytest.mark.parametrize(
     ("name", "line_with", "text"),
     [
-        ("mma_warp.cuh", "k_tile + i > 0 || k_block > 0);", "for (u32 k_block"),
-        ("epilogue_warp.cuh", "smem_ld(storage.tmem_pointer()),", "Epilogue e = {"),
-        ("mma_warp.cuh", "if (k_tile + tiles <", "if (k_tile + tiles < k_tiles) mma."),
+        ("mma_warp.cuh", "accumulate || i > 0 || k_block > 0);", "for (u32 k_block"),
+        ("epilogue_start.cuh", "smem_ld(storage.tmem_pointer()),", "return {storage,"),
+        ("mma_warp.cuh", "if (peeks)", "if (peeks) mma."),
     ],
 )
 def test_a_cuda_statement_is_found_from_any_of_its_lines(

@@ -76,13 +76,15 @@ def _clean(name: str, form: Form, ordering: Ordering) -> Run:
     return CASES[name].run(form, ordering)
 
 
-_FEW_STAGES: dict[str, Any] = {"tile_n": 64, "stages": 3}
+_ROLLED: dict[str, Any] = {"mma_loop": "rolled"}
+"""One text of each operation; whole rounds, with a copy for each stage, are a case."""
+_FEW_STAGES: dict[str, Any] = {"tile_n": 64, "stages": 3, **_ROLLED}
 _WHOLE = GemmConfig.nvfp4(
     c_format="bf16", beta=0.5, bias=True, d_format="nvfp4", **_FEW_STAGES
 )
 _STATIC = GemmConfig.nvfp4(scheduler="static", **_FEW_STAGES)
 _PAIR: dict[str, Any] = {"cta_group": 2, "tile_m": 256, "cluster_m": 2}
-_WIDE: dict[str, Any] = {"tile_n": 256, "stages": 2, "c_stages": 1}
+_WIDE: dict[str, Any] = {"tile_n": 256, "stages": 2, "c_stages": 1, **_ROLLED}
 _SPLIT = GemmConfig.nvfp4(splits=3, **_WIDE)
 _COPIES = GemmConfig.nvfp4(
     loader="cp_async", tmem_load="16x256b", d_format="bf16", **_FEW_STAGES
@@ -92,7 +94,7 @@ _MIXED = GemmConfig.nvfp4(d_format="bf16", **_REUSE, **_FEW_STAGES)
 _DELAYED = GemmConfig.nvfp4(
     c_stages=3, d_stages=2, delay_tma_store=True, **_REUSE, **_FEW_STAGES
 )
-_UNROLLED = GemmConfig.nvfp4(mma_loop="unrolled", stages=2)
+_ROUNDS = GemmConfig.nvfp4(stages=2)
 _LATE = GemmConfig.nvfp4(delay_tma_store=True, **_FEW_STAGES)
 _STAGED: dict[str, Any] = {
     "operand_format": "e4m3",
@@ -100,6 +102,7 @@ _STAGED: dict[str, Any] = {
     "stages": 2,
     "d_format": "bf16",
     "scheduler": "static",
+    **_ROLLED,
 }
 _OF_003 = {"warp_order": "load_first", "prefetch_tile": True}
 _PADDED = GemmConfig.nvfp4(staging="padded", **_OF_003, **_PAIR | _STAGED)
@@ -113,14 +116,14 @@ CASES: Mapping[str, Case] = MappingProxyType(
             Case("C, bias, SFD", _WHOLE, (640, 64, 1024)),
             Case("one k-tile", _WHOLE, (640, 64, 256)),
             Case("static", _STATIC, (640, 64, 1280)),
-            Case("default", GemmConfig(), (640, 64, 1024)),
+            Case("five stages", GemmConfig.nvfp4(**_ROLLED), (640, 64, 1024)),
             Case("pair", GemmConfig.nvfp4(**_PAIR, **_FEW_STAGES), (1280, 64, 1024), 2),
             Case("wide pair", GemmConfig.nvfp4(**_PAIR, **_WIDE), (768, 256, 768), 2),
             Case("splits", _SPLIT, (256, 256, 1536), 3),
             Case("D in C's stages", _MIXED, (384, 64, 512)),
             Case("D in C's stages, delayed", _DELAYED, (384, 64, 512)),
             Case("delayed", _LATE, (256, 64, 256)),
-            Case("unrolled", _UNROLLED, (384, 64, 1792)),
+            Case("rounds", _ROUNDS, (384, 64, 1792)),
             Case("cp.async", _COPIES, (256, 64, 784)),
             Case("cp.async, one k-tile", _COPIES, (128, 64, 80)),
             Case("padded rows", _PADDED, (768, 256, 384), 2),

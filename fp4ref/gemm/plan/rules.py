@@ -147,7 +147,7 @@ _one_of("cta_group", 1, 2)
 _one_of("cluster_m", 1, 2, 4)
 _one_of("cluster_n", 1, 2, 4)
 _one_of("loader", "tma", "cp_async")
-_one_of("mma_loop", "rolled", "unrolled")
+_one_of("mma_loop", "unrolled", "rolled")
 _one_of("bias", False, True)
 _one_of("swap_ab", False, True)
 _one_of("reuse_smem_c", False, True)
@@ -165,17 +165,6 @@ for _field in ("c_stages", "d_stages", "accumulator_stages", "clc_stages", "spli
     _count(_field)
 for _field in ("norm_constant", "beta"):
     _finite(_field)
-
-
-@rule("an unrolled round has one k-tile a stage", THIS_KERNEL, "mma_loop", "k_group")
-def _mma_loop(p: Plan) -> str | None:
-    mainloop = p.config.mainloop
-    if mainloop.mma_loop == "rolled" or mainloop.k_group == 1:
-        return None
-    return (
-        f"mma_loop='unrolled' with k_group={mainloop.k_group}: a place of its rounds "
-        "is a stage with one k-tile. Use k_group=1 or mma_loop='rolled'"
-    )
 
 
 @rule("SFD has a scale type", "PTX: tcgen05.mma block scaling", "sfd_format")

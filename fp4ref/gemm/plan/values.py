@@ -150,6 +150,23 @@ class Plan(AccumulatorValues):
         stages = self.config.mainloop.stages
         return self.most_stages if stages is None else stages
 
+    @deduced(
+        "mma_loop={c.mma_loop!r}: two rounds of {p.mainloop_stages} stages if unrolled",
+        _KERNEL,
+    )
+    def round_stages(self) -> int:
+        """Stages that the MMA warp's loop has written out; 0 if none.
+
+        After one round the phase has flipped, after two all is as before.
+        """
+        unrolled = self.config.mainloop.mma_loop == "unrolled"
+        return 2 * self.mainloop_stages if unrolled else 0
+
+    @deduced("{p.k_group} for each of {p.round_stages} stages", _KERNEL)
+    def round_k_tiles(self) -> int:
+        """k-tiles of those stages."""
+        return self.round_stages * self.k_group
+
     # -- roles, rings and maps -----------------------------------------------------
 
     @deduced(

@@ -119,11 +119,11 @@ def half_the_stride() -> dict[str, Any]:
     )
 
 
-def _census() -> dict[str, int]:
+def _census() -> dict[str, float]:
     loop = Counter(opcode(each) for each in k_tile_loop())
     k_tiles = loop["UTCBAR"]
     return {word: loop[word] // k_tiles for word in mandatory(plan())} | {
-        "all": loop.total() // k_tiles
+        "all": loop.total() / k_tiles
     }
 
 
@@ -143,12 +143,12 @@ def _census() -> dict[str, int]:
     wrong=(
         _census() | {"UTCCP": 2},
         _census() | {"UTCOMMA": 16},
-        # The aim; and a round taken for a k-tile.
-        _census() | {"all": 33},
+        # The loop rolled; and a round taken for a k-tile.
+        _census() | {"all": 59},
         {word: 2 * n for word, n in _census().items()},
     ),
     unit="instructions",
 )
-def census() -> dict[str, int]:
+def census() -> dict[str, float]:
     """SASS instructions of one k-tile of the MMA warp, by their first word."""
     return _census()

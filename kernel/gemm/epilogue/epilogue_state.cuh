@@ -2,6 +2,8 @@
 #pragma once
 #include "../shared_storage.cuh"
 
+constexpr u32 QUARTERS = 4;  // of the TMEM lanes: a warp reaches one
+
 struct Epilogue {
     const SharedStorage& storage;
     u32 taddr;

@@ -2,7 +2,6 @@
 #pragma once
 #include "epilogue_state.cuh"
 
-constexpr u32 QUARTERS = 4;  // of the TMEM lanes
 constexpr u32 ELEMENT_NBYTES = 2;
 constexpr u32 HALF_SUBTILES = SUBTILES / STORE_STAGES;
 constexpr u32 HALF_N = HALF_SUBTILES * SUBTILE_N;

@@ -9,13 +9,15 @@ struct ScaleColumns {
     u32 sfa, sfb;
 };
 
+// The stage whose commit frees the first buffer. Before the first stage these are the last ones of
+// a round that never was, which parity 1 takes as done.
+constexpr PipelineState FIRST_REUSED = {MAINLOOP_STAGES - SCALE_BUFFERS, 1};
+
 struct ScaleCopies {
     const SharedStorage& storage;
     u32 taddr;
     u32 buffer = 0;  // for the next stage
-    // The stage whose commit frees that buffer: SCALE_BUFFERS stages ago. Before the first
-    // these are the last stages of a round that never was, which parity 1 takes as done.
-    PipelineState reused = {MAINLOOP_STAGES - SCALE_BUFFERS, 1};
+    PipelineState reused = FIRST_REUSED;  // its commit frees that buffer: SCALE_BUFFERS ago
 
     // Wait until a buffer's last MMAs are complete. Frame 6.6.4.
     //
