@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from evidence_links import linked, linked_path
+from frame_pages import path_of as own_page
 from notebook_pages import link_to, path_of
 from wording import (
     FILTER,
@@ -93,7 +94,8 @@ def _entry(f: Frame) -> str:
         index_entries([f"frame {f.id}", *f.operations]),
         "",
         f"**{verdict[0]} {verdict[2:].capitalize()}.** {KINDS[f.kind.value]} "
-        f"Taught in {link_to(LESSONS[f.notebook])}.",
+        f"Taught in {link_to(LESSONS[f.notebook])}. "
+        f'<a href="{own_page(f)}">A page of its own</a> has a player at its step.',
         "",
     ]
     about = "Note" if f.verdict is Verdict.RIGHT else "What is so"

@@ -18,12 +18,15 @@ sys.path[:0] = [str(BOOK)] if str(BOOK) not in sys.path else []
 import check_page  # noqa: E402
 import clusters  # noqa: E402
 import code_page  # noqa: E402
+import concepts  # noqa: E402
 import data_flow  # noqa: E402
 import epilogue_builder  # noqa: E402
 import executions  # noqa: E402
 import fault_page  # noqa: E402
 import formats  # noqa: E402
+import four_bits  # noqa: E402
 import frame_page  # noqa: E402
+import frame_pages  # noqa: E402
 import glossary  # noqa: E402
 import hero  # noqa: E402
 import k_groups  # noqa: E402
@@ -42,15 +45,18 @@ import silicon  # noqa: E402
 import split_k  # noqa: E402
 import tables  # noqa: E402
 import tiers  # noqa: E402
+import tour  # noqa: E402
 import triage_page  # noqa: E402
 import walk_page  # noqa: E402
 
 FOLDERS = (
     "_generated",
     "_generated/site",
+    frame_pages.FOLDER,
     markdown_twins.FOLDER,
     "_generated/static",
     "notebooks",
+    f"notebooks/{concepts.FOLDER}",
 )
 
 
@@ -97,6 +103,8 @@ def parts() -> dict[str, str]:
         "_generated/tiers.md": tiers.page(),
         f"_generated/{tiers.FILE}": tiers.picture(),
         "_generated/removals.md": removals.page(),
+        **four_bits.pages(),
+        "_generated/tour.md": tour.page(walk_page.trace()),
         "_generated/lab_bounds.md": lab_page.bounds(),
         "_generated/lab_banks.md": lab_page.banks(),
         "_generated/lab_clock.md": lab_page.clock(),
@@ -109,6 +117,7 @@ def parts() -> dict[str, str]:
         "_generated/lab_doubtful.md": lab_records_page.doubtful(),
         f"_generated/{lab_records_page.FILE}": lab_records_page.picture(),
         **check_page.pages(),
+        **frame_pages.pages(),
         "_generated/triage.md": triage_page.page(),
         f"_generated/{triage_page.FILE}": triage_page.picture(),
         "_generated/rings.md": rings.page(),
@@ -121,6 +130,7 @@ def parts() -> dict[str, str]:
         "_generated/site/microscope.html": microscope_page.page(),
         **notebook_pages.pages(),
         "notebooks/data_flow.svg": data_flow.svg(),
+        **{f"notebooks/{name}": text for name, text in concepts.pictures().items()},
     }
 
 

@@ -16,6 +16,9 @@ NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
 MANIFEST = ".made-by-fp4ref.json"
 """Hash of each file that the student edition wrote."""
 
+PICTURES = "figures"
+"""Folder beside the notebooks with one sketch of each."""
+
 
 def student_edition(
     notebooks: Path, folder: Path, *, force: bool = False, keep: bool = False
@@ -41,9 +44,11 @@ def student_edition(
         raise InputError(f"{notebooks} has no notebooks; run this in a checkout")
     up = _way_up(notebooks, folder)
     texts = {path.name: _without_solutions(path, up) for path in found}
-    texts |= {p.name: p.read_text("utf-8") for p in sorted(notebooks.glob("*.svg"))}
+    pictures = [*notebooks.glob("*.svg"), *notebooks.glob(f"{PICTURES}/*.svg")]
+    for path in sorted(pictures):
+        texts[path.relative_to(notebooks).as_posix()] = path.read_text("utf-8")
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        (folder / PICTURES).mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(
             f"cannot write into {folder}: {error.strerror}; name a folder"

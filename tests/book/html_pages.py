@@ -81,5 +81,5 @@ def paths_of(site: Path) -> list[Path]:
 
 
 def pages_of(site: Path) -> list[Page]:
-    """Every page of the site, in order of their paths."""
-    return [read(path) for path in paths_of(site)]
+    """Every page of the site, and those of frames, which have no theme."""
+    return [read(path) for path in [*paths_of(site), *sorted(site.glob("frame/*"))]]

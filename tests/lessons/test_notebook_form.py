@@ -28,6 +28,9 @@ HEADINGS = [
     "## Check",
     "## What you can do now",
 ]
+SEEN_FIRST = [*HEADINGS[2:4], *HEADINGS[:2], *HEADINGS[4:]]
+"""Notebook 00 shows the kernel at work, and at a standstill, before it says how."""
+
 OTHER_SHAPE = {"10_errata", "14_riddles"}
 """Many entries, not a walk through one idea."""
 
@@ -126,14 +129,15 @@ def test_the_headings_are_the_skeletons(name: str) -> None:
     if name in OTHER_SHAPE:
         assert found[-1] == HEADINGS[-1]
     else:
-        assert found == HEADINGS
+        assert found == (SEEN_FIRST if name == NAMES[0] else HEADINGS)
 
 
 def test_the_promises_are_short(name: str) -> None:
     if name in OTHER_SHAPE:
         return
     (text,) = [text for _, text, _ in cells(name) if text.startswith(HEADINGS[0])]
-    words = re.sub(r"<svg.*?</svg>|[|#-]+", " ", text, flags=re.DOTALL).split()
+    not_read = r"<svg.*?</svg>|!\[.*?\]\(\S+\)|[|#-]+"  # pictures, and rules of tables
+    words = re.sub(not_read, " ", text, flags=re.DOTALL).split()
     assert len(words) <= MOST_WORDS
 
 
