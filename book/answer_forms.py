@@ -24,6 +24,9 @@ from fp4ref.lessons.verdict import BLANK
 
 Json = dict[str, Any]
 
+LISTED = "_generated/static/exercise_ids.js"
+"""Path of the script for ``static/progress.js``."""
+
 
 def script(docname: str) -> str:
     """Return the JSON for a page of the site; '' if it has no exercises."""
@@ -39,6 +42,15 @@ def script(docname: str) -> str:
         "exercises": [form(e) for e in found.values()],
     }
     return json.dumps(page, ensure_ascii=False).replace("<", "\\u003c")
+
+
+def listed() -> str:
+    """Return a script with the ids that pages ask, by the number of their notebook."""
+    asked = {
+        lesson.number: [e.id for e in of_lesson(lesson.number).values() if not e.cases]
+        for lesson in LESSONS.values()
+    }
+    return f"const EXERCISES = {json.dumps({n: i for n, i in asked.items() if i})};\n"
 
 
 def form(exercise: Exercise) -> Json:

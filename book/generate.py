@@ -15,6 +15,7 @@ from pathlib import Path
 BOOK = Path(__file__).parent
 sys.path[:0] = [str(BOOK)] if str(BOOK) not in sys.path else []
 
+import answer_forms  # noqa: E402
 import check_page  # noqa: E402
 import clusters  # noqa: E402
 import code_page  # noqa: E402
@@ -64,7 +65,11 @@ def files() -> dict[str, str]:
     """Text of every generated file by its path from ``book/``."""
     made = parts()
     twins = markdown_twins.pages(made)
-    return {**made, **twins, glossary.SCRIPT: glossary.script()}
+    scripts = {
+        glossary.SCRIPT: glossary.script(),
+        answer_forms.LISTED: answer_forms.listed(),
+    }
+    return {**made, **twins, **scripts}
 
 
 def parts() -> dict[str, str]:

@@ -231,7 +231,9 @@
   } catch {
     kept = {};
   }
+  const tell = () => document.dispatchEvent(new CustomEvent("fp4-kept", { detail: kept }));
   const keep = () => {
+    tell();
     try {
       localStorage.setItem(KEY, JSON.stringify(kept));
     } catch {
@@ -315,6 +317,7 @@
   }
 
   const answerInThePage = () => {
+    tell();
     const holder = document.getElementById("fp4-exercises");
     if (!holder) return;
     ({ blank, ids, exercises } = JSON.parse(holder.textContent));

@@ -97,6 +97,37 @@ def test_no_answer_is_in_the_page() -> None:
     assert len(set(seen)) == len(seen)
 
 
+def test_the_contents_tick_what_has_passed(chromium: Any, tmp_path: Path) -> None:
+    """The link of a notebook counts its exercises; all of them give a tick."""
+    listed = json.loads(answer_forms.listed()[len("const EXERCISES = ") : -2])
+    assert [id for found in listed.values() for id in found] == list(ASKED)
+    chosen = [ASKED[id] for id in listed["00"]]
+    forms = [each for each in of_all() if each["id"] in listed["00"]]
+    address = page_of(tmp_path, forms)
+    file = tmp_path / "page.html"
+    ours = f"<script>{answer_forms.listed()}</script>"
+    ours += f'<script src="{(STATIC / "progress.js").as_uri()}"></script>'
+    bar = '<nav class="bd-sidebar-primary"><a href="#">00. Start here</a>'
+    bar += '<a href="#">Glossary</a></nav>'
+    text = file.read_text("utf-8").replace("<script src", f"{ours}<script src", 1)
+    file.write_text(
+        text.replace("<main>", f'{bar}<a href="#">Glossary</a></nav><main>')
+    )
+    with local_page(chromium) as page:
+        page.goto(address)
+        links = page.locator("nav a")
+        assert links.all_inner_texts() == ["00. Start here", "Glossary"]
+        for done, exercise in enumerate(chosen, 1):
+            page.evaluate(SUBMIT, [exercise.id, typed(exercise.truth, exercise.truth)])
+            note = "\u2713" if done == len(chosen) else f"{done}/{len(chosen)}"
+            assert links.first.inner_text() == f"00. Start here {note}"
+        page.reload()
+        assert links.all_inner_texts() == ["00. Start here \u2713", "Glossary"]
+        assert links.first.locator(".fp4-passed").get_attribute("aria-label") == (
+            f"{len(chosen)} of {len(chosen)} exercises have passed"
+        )
+
+
 def test_other_pages_have_no_exercises() -> None:
     for name in ("index", "notebooks/10_errata", "notebooks/cell", "frames"):
         assert answer_forms.script(name) == ""

@@ -1,4 +1,4 @@
-"""Readers' and contributors' questions, each answered in three hops at most.
+"""Readers', learners' and contributors' questions, each answered in three hops at most.
 
 From the front page a hop is a click on a link or a query in the site's search box. From
 the README it is a link that is followed, or a file that is opened because a text names
@@ -98,6 +98,59 @@ ON_THE_SITE = [
     ),
 ]
 
+LEARNERS = [
+    Task(
+        "What happens from the first byte to the stored tile?",
+        (Click("the tour"),),
+        (r"1\. The first bytes land", r"8\. The tile is stored"),
+    ),
+    Task(
+        "When may a stage be filled again?",
+        (Click("the tour"),),
+        (r"empty barrier. Now the load warp may fill that stage again",),
+    ),
+    Task(
+        "How much can four bits gain where only weights are read?",
+        (Click("bytes, bounds and a roofline"),),
+        (r"16 / 4\.5 is 3\.6", r"37\.7", r"model"),
+    ),
+    Task(
+        "How many elements of K does one MMA take, by format?",
+        (Click("bytes, bounds and a roofline"),),
+        (r"64 numbers of four bits", r"16 of sixteen"),
+    ),
+    Task(
+        "Where in a run are the bytes of a stage announced?",
+        (Click("frame index"), Click("5.4.8"), Click("A page of its own")),
+        (r"Step [\d,]+ of [\d,]+", r"mbarrier\.arrive\.expect_tx", r"def stage_tx"),
+    ),
+    Task(
+        "What does one wrong byte count do?",
+        (Click("Start with notebook 00"),),
+        (r"4,064 bytes came that nobody expected", r"six other warps wait"),
+    ),
+    Task(
+        "With which keys do I step a player?",
+        (),
+        (r"arrows step, brackets go to the next or last milestone",),
+    ),
+    Task(
+        "What is a deadlock here?",
+        (Search("deadlock"), Click("Glossary")),
+        (r"none of them can send any more",),
+    ),
+    Task(
+        "Where can I try an answer without installing anything?",
+        (Click("twelve riddles"),),
+        (r"Your answer", r"Check", r"Hint"),
+    ),
+    Task(
+        "What do I lose with four bits, for a real layer?",
+        (Click("bytes, bounds and a roofline"),),
+        (r"Measured here", r"their product is 1\.5% off"),
+    ),
+]
+
 FROM_THE_README = [
     Task(
         "Whose kernels have run on this machine?",
@@ -178,14 +231,16 @@ def landed_on(page: Any) -> str:
           const id = decodeURIComponent(location.hash.slice(1));
           const place = id && document.getElementById(id);
           const section = place ? place.closest("section") : null;
-          return (section ?? document.querySelector("article.bd-article")).innerText;
+          return (section ?? document.querySelector("article")).innerText;
         }"""
     )
     return text
 
 
-@pytest.mark.rotating(3)
-@pytest.mark.parametrize("task", ON_THE_SITE, ids=lambda task: task.question)
+@pytest.mark.rotating(4)
+@pytest.mark.parametrize(
+    "task", [*ON_THE_SITE, *LEARNERS], ids=lambda task: task.question
+)
 def test_on_the_site(page: Any, site: Path, task: Task) -> None:
     assert len(task.plan) <= MOST_HOPS
     page.goto((site / "index.html").as_uri(), wait_until="load")
@@ -230,7 +285,8 @@ def test_from_the_readme(task: Task) -> None:
         assert re.search(answer, text), f"{path.name} has no {answer}"
 
 
-def test_there_are_ten_of_readers_and_six_of_contributors() -> None:
+def test_there_are_ten_of_readers_ten_of_learners_and_six_of_contributors() -> None:
+    assert len({task.question for task in LEARNERS}) == 10
     tasks = [*ON_THE_SITE, *FROM_THE_README]
     assert len({task.question for task in tasks}) == 10
     assert len({task.question for task in FOR_CONTRIBUTORS}) == 6
