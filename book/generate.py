@@ -110,17 +110,7 @@ def parts() -> dict[str, str]:
         "_generated/removals.md": removals.page(),
         **four_bits.pages(),
         "_generated/tour.md": tour.page(walk_page.trace()),
-        "_generated/lab_bounds.md": lab_page.bounds(),
-        "_generated/lab_banks.md": lab_page.banks(),
-        "_generated/lab_clock.md": lab_page.clock(),
-        "_generated/lab_compiled.md": lab_page.compiled(),
-        "_generated/lab_figures.md": lab_page.figures(),
-        f"_generated/{lab_page.FILE}": lab_page.picture(),
-        "_generated/lab_records.md": lab_records_page.experiments(),
-        "_generated/lab_models.md": lab_records_page.models(),
-        "_generated/lab_predictions.md": lab_records_page.predictions(),
-        "_generated/lab_doubtful.md": lab_records_page.doubtful(),
-        f"_generated/{lab_records_page.FILE}": lab_records_page.picture(),
+        **of_the_laboratory(),
         **check_page.pages(),
         **frame_pages.pages(),
         "_generated/triage.md": triage_page.page(),
@@ -136,6 +126,23 @@ def parts() -> dict[str, str]:
         **notebook_pages.pages(),
         "notebooks/data_flow.svg": data_flow.svg(),
         **{f"notebooks/{name}": text for name, text in concepts.pictures().items()},
+    }
+
+
+def of_the_laboratory() -> dict[str, str]:
+    """Return the parts of the laboratory's page."""
+    return {
+        "_generated/lab_bounds.md": lab_page.bounds(),
+        "_generated/lab_banks.md": lab_page.banks(),
+        "_generated/lab_clock.md": lab_page.clock(),
+        "_generated/lab_compiled.md": lab_page.compiled(),
+        "_generated/lab_figures.md": lab_page.figures(),
+        f"_generated/{lab_page.FILE}": lab_page.picture(),
+        "_generated/lab_records.md": lab_records_page.experiments(),
+        "_generated/lab_models.md": lab_records_page.models(),
+        "_generated/lab_predictions.md": lab_records_page.predictions(),
+        "_generated/lab_doubtful.md": lab_records_page.doubtful(),
+        f"_generated/{lab_records_page.FILE}": lab_records_page.picture(),
     }
 
 
