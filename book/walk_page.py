@@ -13,30 +13,41 @@ import tour
 from fp4ref import viz
 from fp4ref.execution.runs import Run
 from fp4ref.trace import Trace
-from fp4ref.walk import load_problem, walk
+from fp4ref.walk import Problem, load_problem, walk
 
 _BACK = '<p><a href="index.html">Back to the book</a></p>'
+SCHEDULES = ("eager", 0, "late")
+"""Beside the walk's own, for the player's switch."""
 TILES = 3
 """Of each SM: all, so that every step has its bytes."""
 
 
 def page() -> str:
-    """Show the default walk, emulator and compiled kernel, in its player's page."""
-    emulator, kernel, title = _walked()
-    shown = viz.play(emulator, kernel, title=title, sms=(0, 1), tiles=TILES)
+    """Show the default walk, emulator and compiled kernel, in its player's page.
+
+    Beside it the emulator's walks under other schedules.
+    """
+    problem, emulator, kernel = _walked()
+    others = [
+        walk(problem, schedule=each, backend="emulator").run for each in SCHEDULES
+    ]
+    title = f"The default walk: {problem.title}"
+    shown = viz.play(
+        emulator, kernel, schedules=others, title=title, sms=(0, 1), tiles=TILES
+    )
     text = shown.page(frames="frames.html").replace("</main>", f"{_BACK}</main>")
     return text.replace("<main>", f"<main>{tour.panel(trace())}", 1)
 
 
 def trace() -> Trace:
     """Return the trace of the emulator's walk."""
-    found = _walked()[0].trace
+    found = _walked()[1].trace
     assert found is not None
     return found
 
 
 @cache
-def _walked() -> tuple[Run, Run | None, str]:
+def _walked() -> tuple[Problem, Run, Run | None]:
     problem = load_problem()
     _, emulator, kernel = walk(problem)
-    return emulator, kernel, f"The default walk: {problem.title}"
+    return problem, emulator, kernel

@@ -219,6 +219,7 @@ X = np.linspace(-3, 3, 64, dtype=np.float32).reshape(2, 32)
 QA = fp4ref.quantize(X)
 RUN = fp4ref.run(QA, QA)
 KERNEL = fp4ref.run(QA, QA, backend="ptx")
+LATE = fp4ref.run(QA, QA, schedule="late")
 
 
 def functions_of_fp4ref() -> Iterator[Public]:
@@ -425,10 +426,11 @@ def functions_of_viz() -> Iterator[Public]:
         {
             **{"run": RUN, "kernel": KERNEL, "view": "timeline"},
             **{"views": ["timeline", "tmem"], "step": 3, "sms": [0], "tiles": 1},
-            "pace": "milestones",
+            **{"pace": "milestones", "schedules": [LATE]},
         },
         {
             **{"run": "run", "kernel": "run", "view": "choice", "views": "names"},
+            "schedules": "runs",
             **{"step": "whole", "sms": "wholes", "tiles": "whole", "pace": "choice"},
         },
         {"kernel": (None,)},

@@ -58,6 +58,7 @@ NOT: dict[str, tuple[Any, ...]] = {
     "kernel": (Unusable(), b"bytes", {}, {"a": 1}, set(), 2 + 1j, len, *SCALARS),
     "launch": (Unusable(), b"bytes", {}, {"a": 1}, set(), 2 + 1j, len, *SCALARS),
     "schedules": (Unusable(), "text", len, *SCALARS, [], [1.5], ["soon"], [None]),
+    "runs": (Unusable(), "text", len, *SCALARS, [1.5], ["late"], [None]),
     "flag": (*ANYTHING, 1.5, None, 3, RAGGED),
     "scales": (
         *(*ANYTHING, *SCALARS, *FLOATS, RAGGED, [[1, 2]]),

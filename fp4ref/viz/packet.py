@@ -92,8 +92,27 @@ def _plain(value: Any) -> Any:
     raise TypeError(f"a packet cannot hold a {type(value).__name__}")
 
 
+class Payload:
+    """The bytes that events wrote; those that were written before are kept once."""
+
+    def __init__(self) -> None:
+        self.data = bytearray()
+        self._at: dict[bytes, int] = {}
+
+    def place(self, data: bytes) -> int:
+        """Return where the bytes lie."""
+        if data not in self._at:
+            self._at[data] = len(self.data)
+            self.data += data
+        return self._at[data]
+
+
 def trace_packet(
-    trace: Trace, *, sms: Iterable[int] = (0,), tiles: int = 2
+    trace: Trace,
+    *,
+    sms: Iterable[int] = (0,),
+    tiles: int = 2,
+    payload: Payload | None = None,
 ) -> tuple[Header, bytes]:
     """Turn a trace into a header and a payload.
 
@@ -103,6 +122,8 @@ def trace_packet(
         SMs whose memory is kept.
     tiles
         How many tiles of each of these SMs keep their bytes.
+    payload
+        What other traces of the same page wrote; a new one if None.
 
     Raises
     ------
@@ -120,7 +141,8 @@ def trace_packet(
             f"{', '.join(map(str, sorted(found)))}"
         )
     spaces = [f"{kind}{sm}" for sm in chosen for kind in ("smem", "tmem")]
-    writer = _Writer(trace, [s for s in spaces if s in trace.images], tiles)
+    there = [space for space in spaces if space in trace.images]
+    writer = _Writer(trace, there, tiles, payload or Payload())
     columns, tables = writer.columns()
     header: Header = {
         "version": PACKET_VERSION,
@@ -143,7 +165,7 @@ def trace_packet(
         "milestones": milestones(trace),
         "kept": writer.kept(),
     }
-    return header, bytes(writer.payload)
+    return header, bytes(writer.payload.data)
 
 
 @dataclass
@@ -153,7 +175,7 @@ class _Writer:
     trace: Trace
     spaces: list[str]
     tiles: int
-    payload: bytearray = field(default_factory=bytearray)
+    payload: Payload
     checksums: dict[int, int] = field(default_factory=dict)
     large: list[tuple[int, bool]] = field(default_factory=list)
     """Steps of writes of more than a few bytes, and whether these are kept."""
@@ -252,8 +274,7 @@ class _Writer:
         if event.operation == "tcgen05.mma" and _player_computes(event):
             self.checksums[event.step] = zlib.adler32(view.tobytes())
             return COMPUTED
-        self.payload += view.tobytes()
-        return len(self.payload) - where.size
+        return self.payload.place(view.tobytes())
 
 
 def _json_numbers(operands: Mapping[str, Any]) -> Header:

@@ -12,11 +12,11 @@ import html
 import json
 import os
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from importlib import resources
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fp4ref.arguments import require_integer
 from fp4ref.errors import InputError
@@ -49,6 +49,7 @@ PARTS = (
             "mma",
             "tiles",
             "cluster",
+            "schedules",
             "sides",
             "quantiser",
             "recipes",
@@ -58,6 +59,7 @@ PARTS = (
     ),
     "milestones",
     "follow",
+    "schedules",
     "shell",
     "playback",
     "picks",
@@ -100,6 +102,13 @@ def require_step(step: int, steps: int) -> int:
     return step
 
 
+class Recorded(NamedTuple):
+    """One trace of a player: how many steps it has, and its text twin."""
+
+    steps: int
+    text: Callable[[int, str], str]
+
+
 class Player:
     """The step-through player of one packet; shown when it ends a cell.
 
@@ -115,6 +124,9 @@ class Player:
         The views that there are; only `view` if None.
     text
         Called with a step and a view, gives the text twin.
+    schedules
+        Every trace of the player by the name of its schedule, its own first, where
+        there are several.
     """
 
     def __init__(
@@ -127,13 +139,14 @@ class Player:
         view: str,
         views: Sequence[str] | None = None,
         text: Callable[[int, str], str],
+        schedules: Mapping[str, Recorded] | None = None,
     ) -> None:
         self.title = str(header.get("title", ""))
         self._views = list(views or (view,))
         header = {**header, "views": self._views, "strings": strings()}
         self._packet = pack(header, payload)
-        self._steps = steps
-        self._text = text
+        self._traces = dict(schedules or {"": Recorded(steps, text)})
+        self._schedule = next(iter(self._traces))
         self._step, self._view = require_step(step, steps), view
         self._widget: StepPlayer | None = None
 
@@ -144,7 +157,7 @@ class Player:
 
     @step.setter
     def step(self, step: int) -> None:
-        self._step = require_step(step, self._steps)
+        self._step = require_step(step, self._traces[self.schedule].steps)
         if self._widget:
             self._widget.step = self._step
 
@@ -162,13 +175,32 @@ class Player:
             self._widget.view = view
 
     @property
+    def schedule(self) -> str:
+        """The schedule shown; empty if the player has one trace only.
+
+        Setting it changes the trace; the step stays, or is the last one.
+        """
+        return self._widget.schedule if self._widget else self._schedule
+
+    @schedule.setter
+    def schedule(self, schedule: str) -> None:
+        if schedule not in self._traces:
+            there = ", ".join(filter(None, self._traces)) or "no other: schedules=[...]"
+            raise InputError(f"schedule {schedule!r}; there is {there}")
+        step = min(self.step, max(0, self._traces[schedule].steps - 1))
+        self._schedule = schedule
+        if self._widget:
+            self._widget.schedule = schedule
+        self.step = step
+
+    @property
     def packet(self) -> bytes:
         """The deflated bytes that the script reads."""
         return self._packet
 
     def text(self) -> str:
         """Return the text twin: what is shown, in words."""
-        return self._text(self.step, self.view)
+        return self._traces[self.schedule].text(self.step, self.view)
 
     def widget(self) -> StepPlayer:
         """Return the live widget; one for all displays of this player."""
@@ -176,7 +208,10 @@ class Player:
             from fp4ref.viz.widget import StepPlayer
 
             self._widget = StepPlayer(
-                packet=self._packet, step=self._step, view=self._view
+                packet=self._packet,
+                step=self._step,
+                view=self._view,
+                schedule=self._schedule,
             )
         return self._widget
 
@@ -206,7 +241,8 @@ class Player:
 <script type="text/plain" id="{name}-packet">{data}</script>
 <script type="module">
 const state = {{packet: document.getElementById("{name}-packet").textContent,
-  step: {self.step}, view: "{self.view}", static: true, frames: {json.dumps(frames)}}};
+  step: {self.step}, view: "{self.view}", schedule: {json.dumps(self.schedule)},
+  static: true, frames: {json.dumps(frames)}}};
 const heard = {{}};
 const model = {{
   get: (key) => state[key],

@@ -23,8 +23,9 @@ from fp4ref.execution.runs import Run
 from fp4ref.trace import RecordedPlan, Trace
 from fp4ref.trace.recorded_plan import NO_PLAN
 from fp4ref.viz.layout_scenes import scale_places
-from fp4ref.viz.packet import Header, trace_packet
-from fp4ref.viz.player import Player, require_step
+from fp4ref.viz.packet import Header, Payload, trace_packet
+from fp4ref.viz.player import Player, Recorded, require_step
+from fp4ref.viz.schedules import require_schedules, schedule_of, schedules_header
 from fp4ref.viz.stage_table import fills
 from fp4ref.viz.text import step_text
 
@@ -38,6 +39,7 @@ VIEWS = (
     "mma",
     "tiles",
     "cluster",
+    "schedules",
     "sides",
 )
 PACES = ("events", "milestones", "warp", "barrier")
@@ -50,6 +52,7 @@ def play(
     run: Run | Trace,
     kernel: Run | None = None,
     *,
+    schedules: Sequence[Run] = (),
     view: str = "timeline",
     views: Sequence[str] | None = None,
     step: int = 0,
@@ -66,10 +69,12 @@ def play(
         A run with a trace, or a trace.
     kernel
         The compiled kernel's run of the same problem, for the view ``"sides"``.
+    schedules
+        Runs of the same problem under other schedules, to switch to.
     view
         The view shown first: ``"timeline"``, ``"stages"``, ``"barriers"``,
-        ``"smem"``, ``"tmem"``, ``"scales"``, ``"mma"``, ``"tiles"``, ``"cluster"`` or
-        ``"sides"``.
+        ``"smem"``, ``"tmem"``, ``"scales"``, ``"mma"``, ``"tiles"``, ``"cluster"``,
+        ``"schedules"`` or ``"sides"``.
     views
         The views that can be chosen; all that the trace has by default.
     step
@@ -85,8 +90,8 @@ def play(
     Raises
     ------
     InputError
-        The run has no trace, a view is unknown or needs what was not passed, or a
-        step or SM is not in the trace.
+        The run has no trace, a view is unknown or needs what was not passed, a step
+        or SM is not in the trace, or `schedules` are not of this problem.
     """
     trace = _trace(run, "run")
     require_choice(view, "view", VIEWS)
@@ -94,7 +99,12 @@ def play(
         require_choice(name, "views", VIEWS)
     require_step(step, len(trace))
     sides = _sides(run, kernel, view)
-    header, payload = trace_packet(trace, sms=_numbers("sms", sms), tiles=tiles)
+    traces = [trace, *_others(schedules)]
+    payload, kept = Payload(), _numbers("sms", sms)
+    header, _ = trace_packet(trace, sms=kept, tiles=tiles, payload=payload)
+    if len(traces) > 1:
+        require_schedules(traces)
+        header["schedules"] = schedules_header(traces, payload, sms=kept, tiles=tiles)
     _add_scales(header, trace)
     header["stages"] = [each.to_dict() for each in fills(trace)]
     if sides:
@@ -103,14 +113,16 @@ def play(
     view, chosen = _choose_views(available(header), view, views, planned)
     header["title"] = str(title)
     header["pace"] = require_choice(pace, "pace", PACES)
+    recorded = {schedule_of(each): _recorded(each) for each in traces}
     return Player(
         header,
-        payload,
+        bytes(payload.data),
         steps=len(trace),
         step=step,
         view=view,
         views=chosen,
-        text=lambda at, name: step_text(trace, at, name),
+        text=_recorded(trace).text,
+        schedules=recorded if len(traces) > 1 else {},
     )
 
 
@@ -130,10 +142,20 @@ def available(header: Header) -> list[str]:
         "tiles": any(o.startswith("tile_scheduler") for o in operations)
         and {"shape", "plan"} <= header.get("meta", {}).keys(),
         "cluster": prod(header.get("meta", {}).get("cluster", ())) > 1,
+        "schedules": "schedules" in header,
         "sides": "sides" in header,
         "fault": "fault" in header,
     }
     return [name for name, has in there.items() if has]
+
+
+def _others(schedules: object) -> list[Trace]:
+    runs = require_list(schedules, "schedules", "runs")
+    return [_trace(run, "schedules") for run in runs]
+
+
+def _recorded(trace: Trace) -> Recorded:
+    return Recorded(len(trace), lambda step, view: step_text(trace, step, view))
 
 
 def _names(views: object) -> list[Any]:

@@ -16,4 +16,5 @@ class StepPlayer(anywidget.AnyWidget):
     packet = traitlets.Bytes().tag(sync=True)
     step = traitlets.Int(0).tag(sync=True)
     view = traitlets.Unicode("timeline").tag(sync=True)
+    schedule = traitlets.Unicode("").tag(sync=True)
     static = traitlets.Bool(False).tag(sync=True)

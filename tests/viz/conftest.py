@@ -40,6 +40,27 @@ def walk_runs() -> tuple[fp4ref.Run, fp4ref.Run]:
     return run, kernel
 
 
+@pytest.fixture(scope="session")
+def scheduled() -> dict[str, fp4ref.Run]:
+    """Two tiles of two k-tiles under each schedule, by its name."""
+    rng = np.random.default_rng(4)
+    a, b = (
+        fp4ref.quantize(rng.standard_normal((rows, 512), np.float32))
+        for rows in (256, 128)
+    )
+    runs = [
+        fp4ref.run(a, b, schedule=each, sms=2) for each in ("timed", "eager", 0, "late")
+    ]
+    return {run.meta["schedule"]: run for run in runs}
+
+
+@pytest.fixture(scope="session")
+def whole(scheduled: dict[str, fp4ref.Run]) -> viz.Player:
+    """A player with all that these runs have to show."""
+    own, *others = scheduled.values()
+    return viz.play(own, schedules=others, sms=(0, 1), tiles=2)
+
+
 Opener = Callable[..., Any]
 
 

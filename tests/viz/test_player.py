@@ -16,7 +16,7 @@ from fp4ref.viz.player import PARTS, esm
 from fp4ref.viz.strings import strings
 
 SCENES = ("run_scene", "layout_scenes", "arithmetic_scenes", "fault_scene")
-SCENES += ("quantiser_scene",)
+SCENES += ("quantiser_scene", "schedules")
 
 
 def test_the_script_imports_nothing() -> None:
@@ -49,6 +49,8 @@ def test_every_sentence_is_in_the_file_and_used() -> None:
         "pace.",
         "milestone.",
         "stages.",
+        "schedules.",
+        "schedules.col.",
     }
     # Of sentences: names of agents, barriers, tensors, buffers; and the operations.
     built += ("side.", "who.", "thing.", "is.", "box.", "place.", "part.", "words.")

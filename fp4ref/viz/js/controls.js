@@ -48,6 +48,7 @@ function listenToControls(player) {
   player.root.addEventListener("input", ({ target }) => {
     if (target.matches("input[type=range]")) stopAt(player, +target.value);
     else if (["speed", "pace", "stop"].includes(target.dataset.act) && player.timer) { stopPlaying(player); playOrPause(player); }
+    else if (target.dataset.act === "schedule") switchSchedule(player, target.value);
     else if (target.dataset.act === "follow") { setFollow(player, target.checked); player.followed = null; player.draw(); }
     else if (target.dataset.control) onControl(player, target);
   });

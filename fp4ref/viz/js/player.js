@@ -1,7 +1,7 @@
 // player: what one player shows, and what its parts share: the step, the view, what is picked.
 // Hosts: anywidget (a live kernel) and a static page (a model of four functions).
 
-const VIEWS = [timelineView, stagesView, barriersView, smemView, tmemView, scalesView, mmaView, tilesView, clusterView, sidesView, quantiserView, recipesView, swizzleView, faultView];
+const VIEWS = [timelineView, stagesView, barriersView, smemView, tmemView, scalesView, mmaView, tilesView, clusterView, schedulesView, sidesView, quantiserView, recipesView, swizzleView, faultView];
 let players = 0;
 
 const translator = (strings) => (key, values = {}) =>
@@ -18,6 +18,8 @@ class Player {
     this.header = header;
     this.T = translator(header.strings);
     this.machine = new Machine(header, payload);
+    this.schedules = header.schedules ? new Schedules(header, this.machine, payload) : null;
+    this.schedule = this.schedules?.names[0]; // the one shown
     this.id = `fp4p${++players}`;
     this.views = VIEWS.filter((v) => header.views.includes(v.id));
     this.last = this.machine.length - 1;
@@ -38,7 +40,7 @@ class Player {
   // What a view is given.
   context() {
     return {
-      m: this.machine, step: this.step, ui: this.ui[this.view.id], T: this.T, id: this.id,
+      m: this.machine, step: this.step, ui: this.ui[this.view.id], T: this.T, id: this.id, schedules: this.schedules, schedule: this.schedule,
       go: (k) => this.go(k), pick: (changes) => setUi(this, changes), refresh: () => this.refresh(), announce: (words) => this.announce(words),
       width: Math.max(300, Math.floor(this.$(".fp4ref-picture").clientWidth || 680)),
     };
@@ -64,6 +66,8 @@ class Player {
 
   draw() {
     if (!this.root.isConnected && this.drawn) return;
+    const asked = this.model.get("schedule");
+    if (this.schedules && asked && asked !== this.schedule) useSchedule(this, asked); // set by the host
     const k = this.step, name = this.model.get("view");
     const next = this.views.find((v) => v.id === name) ?? this.views[0];
     if (next !== this.view) this.open(next);
@@ -129,13 +133,14 @@ async function render({ model, el }) {
   followPermalink(player);
   model.on("change:step", draw);
   model.on("change:view", draw);
+  model.on("change:schedule", draw);
   const sizes = watchWidth(player);
   draw();
   player.root.fp4ref = {
-    machine: player.machine, go: (k) => player.go(k), show: (name) => player.show(name), setUi: (changes, from) => setUi(player, changes, from), draw,
+    get machine() { return player.machine; }, go: (k) => player.go(k), show: (name) => player.show(name), choose: (name) => switchSchedule(player, name), setUi: (changes, from) => setUi(player, changes, from), draw,
     arithmetic: { dotElement, dotTile, scaleParts, roundTowardZero, encodeE2m1, encodeUe4m3, encodeUe8m0, quantiseWay, floatOf, bitsOf },
   };
-  return () => { stopPlaying(player); sizes.disconnect(); model.off("change:step", draw); model.off("change:view", draw); };
+  return () => { stopPlaying(player); sizes.disconnect(); model.off("change:step", draw); model.off("change:view", draw); model.off("change:schedule", draw); };
 }
 
 export default { render };

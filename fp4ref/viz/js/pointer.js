@@ -17,8 +17,9 @@ function onButton(player, act) {
 
 // The parts of a picture say in their data-* what a click on them means.
 function onPicture(player, e) {
-  const { view } = player, { step, ui, grid, area } = e.target.dataset ?? {};
+  const { view } = player, { step, ui, grid, area, schedule } = e.target.dataset ?? {};
   if (step) stopAt(player, +step);
+  else if (schedule) switchSchedule(player, schedule);
   else if (ui) setUi(player, ui);
   else if (grid && view.pick) {
     const p = pointIn(player.$(".fp4ref-picture svg"), e);

@@ -19,7 +19,8 @@ function shell(player) {
 }
 
 const buttonHtml = (T, [act, sign, key]) => `<button type="button" data-act="${act}" title="${esc(T(`bar.${act}`))}" aria-label="${esc(T(`bar.${act}`))}"${key ? ` aria-keyshortcuts="${key}"` : ""}>${sign}</button>`;
-const selectHtml = (act, label, options, chosen) => `<label>${esc(label)} <select data-act="${act}">${options.map(([v, l]) => `<option value="${esc(v)}"${v === chosen ? " selected" : ""}>${esc(l)}</option>`).join("")}</select></label>`;
+const optionsHtml = (options, chosen) => options.map(([v, l]) => `<option value="${esc(v)}"${v === chosen ? " selected" : ""}>${esc(l)}</option>`).join("");
+const selectHtml = (act, label, options, chosen) => `<label>${esc(label)} <select data-act="${act}">${optionsHtml(options, chosen)}</select></label>`;
 
 function toolbarHtml(player) {
   const { T, last, header } = player, speeds = Object.keys(SPEEDS).map((s) => [s, T(`speed.${s}`)]), paces = PACES.map((p) => [p, T(`pace.${p}`)]);
@@ -28,6 +29,7 @@ function toolbarHtml(player) {
       <div class="fp4ref-slide"><input type="range" min="0" max="${last}" aria-label="${esc(T("bar.slider"))}"><div class="fp4ref-strip"></div></div>
       <output class="fp4ref-step"></output>
       <label title="${esc(T("bar.follow.why"))}"><input type="checkbox" data-act="follow" checked> ${esc(T("bar.follow"))}</label>
+      ${player.schedules ? selectHtml("schedule", T("bar.schedule"), player.schedules.names.map((name) => [name, name]), player.schedule) : ""}
       <details class="fp4ref-pace"><summary>${esc(T("bar.more"))}</summary><div>${selectHtml("speed", T("bar.speed"), speeds, "normal")}
       ${selectHtml("pace", T("bar.pace"), paces, header.pace ?? "events")}
       ${selectHtml("stop", T("bar.stop"), stopOptions(player), "")} ${buttonHtml(T, ["run", esc(T("bar.run"))])}</div></details>
