@@ -48,6 +48,7 @@ PARTS = (
             "scales",
             "mma",
             "tiles",
+            "tensors",
             "cluster",
             "schedules",
             "sides",

@@ -21,7 +21,7 @@ from fp4ref.evidence.hardware_events import HardwareEvent, hardware_events
 from fp4ref.evidence.side_by_side import Pair, side_by_side
 from fp4ref.execution.runs import Run
 from fp4ref.trace import RecordedPlan, Trace
-from fp4ref.trace.recorded_plan import NO_PLAN
+from fp4ref.trace.recorded_plan import NO_PLAN, has_lanes_of_n, is_m_major
 from fp4ref.viz.layout_scenes import scale_places
 from fp4ref.viz.packet import Header, Payload, trace_packet
 from fp4ref.viz.player import Player, Recorded, require_step
@@ -38,12 +38,13 @@ VIEWS = (
     "scales",
     "mma",
     "tiles",
+    "tensors",
     "cluster",
     "schedules",
     "sides",
 )
 PACES = ("events", "milestones", "warp", "barrier")
-NEED_A_PLAN = ("stages", "smem", "scales", "tiles")
+NEED_A_PLAN = ("stages", "smem", "scales", "tiles", "tensors")
 PREVIEW = 32
 """Bytes of a hardware event that the side by side view shows."""
 
@@ -73,8 +74,8 @@ def play(
         Runs of the same problem under other schedules, to switch to.
     view
         The view shown first: ``"timeline"``, ``"stages"``, ``"barriers"``,
-        ``"smem"``, ``"tmem"``, ``"scales"``, ``"mma"``, ``"tiles"``, ``"cluster"``,
-        ``"schedules"`` or ``"sides"``.
+        ``"smem"``, ``"tmem"``, ``"scales"``, ``"mma"``, ``"tiles"``,
+        ``"tensors"``, ``"cluster"``, ``"schedules"`` or ``"sides"``.
     views
         The views that can be chosen; all that the trace has by default.
     step
@@ -141,12 +142,22 @@ def available(header: Header) -> list[str]:
         "mma": "tcgen05.mma" in operations,
         "tiles": any(o.startswith("tile_scheduler") for o in operations)
         and {"shape", "plan"} <= header.get("meta", {}).keys(),
+        "tensors": _moves_boxes(header),
         "cluster": prod(header.get("meta", {}).get("cluster", ())) > 1,
         "schedules": "schedules" in header,
         "sides": "sides" in header,
         "fault": "fault" in header,
     }
     return [name for name, has in there.items() if has]
+
+
+def _moves_boxes(header: Header) -> bool:
+    """Whether TMA moves all of A, B and D, and their rows are the matrices'."""
+    meta = header.get("meta", {})
+    if not {"shape", "plan"} <= meta.keys() or is_m_major(meta) or has_lanes_of_n(meta):
+        return False
+    moved = {each.get("tensor") for each in header["tables"]["operands"]}
+    return {"A", "B", "D"} <= moved
 
 
 def _others(schedules: object) -> list[Trace]:

@@ -41,16 +41,22 @@ def walk_runs() -> tuple[fp4ref.Run, fp4ref.Run]:
 
 
 @pytest.fixture(scope="session")
-def scheduled() -> dict[str, fp4ref.Run]:
-    """Two tiles of two k-tiles under each schedule, by its name."""
+def scheduled_operands() -> tuple[fp4ref.BlockScaled, ...]:
+    """Two tiles of two k-tiles."""
     rng = np.random.default_rng(4)
-    a, b = (
+    return tuple(
         fp4ref.quantize(rng.standard_normal((rows, 512), np.float32))
         for rows in (256, 128)
     )
-    runs = [
-        fp4ref.run(a, b, schedule=each, sms=2) for each in ("timed", "eager", 0, "late")
-    ]
+
+
+@pytest.fixture(scope="session")
+def scheduled(
+    scheduled_operands: tuple[fp4ref.BlockScaled, ...],
+) -> dict[str, fp4ref.Run]:
+    """Their product under each schedule, by its name."""
+    names = ("timed", "eager", 0, "late")
+    runs = [fp4ref.run(*scheduled_operands, schedule=each, sms=2) for each in names]
     return {run.meta["schedule"]: run for run in runs}
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from drawn_words import WORDS, words_that_meet
 from player_page import PLAYER
 
 import fp4ref
@@ -87,7 +88,8 @@ def test_a_switch_keeps_the_hardware_event(
             page.locator("[data-act=schedule]").select_option(name)
             step = int(page.locator(".fp4ref-player").get_attribute("data-step"))
             there = MMA.search(told[name][step])
-            assert there and there.groups() == wanted.groups(), (event.step, name)
+            assert there, (event.step, name)
+            assert there.groups() == wanted.groups(), (event.step, name)
             assert there[0] in page.locator(".fp4ref-says").inner_text()
             seen += 1
     assert seen == 12
@@ -131,3 +133,29 @@ def test_runs_that_do_not_belong_together_are_refused(
         viz.play(own, schedules=[own])
     with pytest.raises(InputError, match="another shape"):
         viz.play(own, schedules=[small])
+
+
+@pytest.mark.rotating(2)
+@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_views_of_many_runs_can_be_read(
+    whole: viz.Player, open_players: Any, width: int, scheme: str
+) -> None:
+    """No word meets another or is cut, and axe finds nothing."""
+    axe = pytest.importorskip(
+        "axe_playwright_python.sync_playwright", reason="axe is in the extra 'dev'"
+    )
+    size = {"width": width, "height": 1200}
+    page = open_players(
+        whole, viewport=size, color_scheme=scheme, reduced_motion="reduce"
+    )
+    for view in ("schedules", "tensors"):
+        for step in (0, 350, 700):
+            page.evaluate(f"() => {{ {PLAYER}.show('{view}'); {PLAYER}.go({step}); }}")
+            words = page.evaluate(WORDS)
+            assert words_that_meet(words) == [], (view, step)
+            assert [w["words"] for w in words if w["beyond"] > 1] == [], (view, step)
+            assert min(w["size"] for w in words) >= 12, (view, step)
+        found = axe.Axe().run(page).response["violations"]
+        assert not [v for v in found if v["impact"] in ("serious", "critical")], view
+    assert page.evaluate("document.documentElement.scrollWidth") <= width

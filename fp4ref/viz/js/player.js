@@ -1,7 +1,7 @@
 // player: what one player shows, and what its parts share: the step, the view, what is picked.
 // Hosts: anywidget (a live kernel) and a static page (a model of four functions).
 
-const VIEWS = [timelineView, stagesView, barriersView, smemView, tmemView, scalesView, mmaView, tilesView, clusterView, schedulesView, sidesView, quantiserView, recipesView, swizzleView, faultView];
+const VIEWS = [timelineView, stagesView, barriersView, smemView, tmemView, scalesView, mmaView, tilesView, tensorsView, clusterView, schedulesView, sidesView, quantiserView, recipesView, swizzleView, faultView];
 let players = 0;
 
 const translator = (strings) => (key, values = {}) =>
