@@ -2,7 +2,8 @@
 
 Beside it what else a reader of a trace would open: the same events as Perfetto's JSON
 (no bytes of memory) and the trace file itself (which no browser reads). The time is
-from navigation to the first picture in a headless Chromium, median of five.
+from navigation to the first picture in a headless Chromium, median of five. A step and
+a jump are from the call to the drawn layout, for each view, with words and follow on.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from statistics import median
+from statistics import median, quantiles
 
 from rich.console import Console
 from rich.table import Table
@@ -24,15 +25,37 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 import browser
 
 RUNS = 5
+STEPS, JUMPS = 60, 30
+ACTS = """([view, steps, jumps]) => {
+  const player = document.querySelector(".fp4ref-player"), {fp4ref} = player;
+  const last = fp4ref.machine.length - 1, took = {step: [], jump: []};
+  const go = (name, to) => {
+    const clock = performance.now();
+    fp4ref.go(to);
+    player.getBoundingClientRect();
+    took[name].push(performance.now() - clock);
+  };
+  fp4ref.show(view);
+  fp4ref.go(Math.floor(last / 2));
+  for (let i = 1; i <= steps; i++) go("step", Math.floor(last / 2) + i);
+  for (let i = 0; i < jumps; i++) go("jump", (i * 7919) % last);
+  return took;
+}"""
+"""Steps through the middle of the run, and jumps all over it."""
 
 
 def main() -> None:
     """Measure once and print one table."""
-    _, run, kernel = walk(load_problem())
+    problem = load_problem()
+    _, run, kernel = walk(problem)
+    others = [
+        walk(problem, schedule=each, backend="emulator").run
+        for each in ("eager", 0, "late")
+    ]
     trace = run.trace
     assert trace is not None
     clock = time.perf_counter()
-    page = viz.play(run, kernel).page()
+    page = viz.play(run, kernel, schedules=others, sms=(0, 1), tiles=3).page()
     made = time.perf_counter() - clock
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "walk.html"
@@ -43,6 +66,8 @@ def main() -> None:
             "trace file": trace.save(Path(folder) / "walk").stat().st_size,
         }
         shown, to_end = times(file) if not browser.why_not() else ([], [])
+        if shown:
+            print_acts(file)
     table = Table(title=f"default walk, {len(trace):,} events")
     for name in ("", "MB", "times the page"):
         table.add_column(name, justify="left" if not name else "right")
@@ -59,6 +84,27 @@ def main() -> None:
         )
     else:
         console.print(f"not opened: {browser.why_not()}")
+
+
+def print_acts(file: Path) -> None:
+    """Print how long a step and a jump take in each view."""
+    table = Table(title="milliseconds in the page")
+    for name in ("view", "step, median", "p95", "jump, median", "p95"):
+        table.add_column(name, justify="left" if name == "view" else "right")
+    with browser.launch() as running, browser.local_page(running) as page:
+        page.goto(file.as_uri())
+        page.locator(".fp4ref-picture svg").wait_for()
+        tabs = page.locator("[role=tab]")
+        views = tabs.evaluate_all("(all) => all.map((tab) => tab.dataset.view)")
+        for view in views:
+            took = page.evaluate(ACTS, [view, STEPS, JUMPS])
+            cells = [
+                f"{value:.1f}"
+                for name in ("step", "jump")
+                for value in (median(took[name]), quantiles(took[name], n=20)[-1])
+            ]
+            table.add_row(view, *cells)
+    Console().print(table)
 
 
 def times(file: Path) -> tuple[list[float], list[float]]:

@@ -71,6 +71,8 @@ words = ["glossary_words.js", "exercise_ids.js", "progress.js"] if made else []
 html_js_files = [*words, "book.js", "exercises.js"]
 html_use_index = False
 html_show_sourcelink = False
+html_favicon = "static/favicon.svg"
+html_context = {"default_mode": "auto"}  # else a fresh browser has no mode, and says so
 html_theme_options = {
     "navbar_persistent": [],
     "navbar_start": [],

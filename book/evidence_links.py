@@ -7,20 +7,15 @@ CUTLASS or an arXiv number. Its words stay; what is known of them becomes a link
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Callable
 from functools import cache
-from pathlib import Path
-from typing import Any
 
 from wording import plain
 
+from fp4ref.evidence.addresses import KNOWN, cutlass, ptx
 from fp4ref.frames import FRAMES
 from fp4ref.lessons.errata import ERRATA
 
-KNOWN: dict[str, Any] = tomllib.loads(
-    Path(__file__).with_name("evidence_links.toml").read_text("utf-8")
-)
 _FILE = r"(?P<file>(?:\w+/)*\w+\.(?:hpp|h|inl))(?::(?P<line>\d+))?\b"
 _PAPER = r"arXiv[ :](?P<paper>\d{4}\.\d{5})"
 _ISSUE = r"CUTLASS issue (?P<issue>\d+)"
@@ -42,19 +37,6 @@ def linked(text: str, escape: Callable[[str], str] = plain) -> str:
 def linked_path(path: str) -> str:
     """Return a path of CUTLASS as code that is a link."""
     return f"[`{path}`]({cutlass(path)})"
-
-
-def cutlass(path: str, line: str | None = None) -> str:
-    """Return the address of a file of CUTLASS."""
-    known = KNOWN["cutlass"]
-    at = f"#L{line}" if line else ""
-    return f"{known['address']}/blob/{known['tag']}/{path}{at}"
-
-
-def ptx(section: str) -> str:
-    """Return the address of a section of the PTX ISA."""
-    known = KNOWN["ptx"]
-    return f"{known['address']}#{known['sections'][section]}"
 
 
 @cache

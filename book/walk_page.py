@@ -13,6 +13,7 @@ import tour
 from fp4ref import viz
 from fp4ref.execution.runs import Run
 from fp4ref.trace import Trace
+from fp4ref.viz.milestones import milestones
 from fp4ref.walk import Problem, load_problem, walk
 
 _BACK = '<p><a href="index.html">Back to the book</a></p>'
@@ -23,7 +24,7 @@ TILES = 3
 
 
 def page() -> str:
-    """Show the default walk, emulator and compiled kernel, in its player's page.
+    """Return the page of the default walk's player, which opens at its first bytes.
 
     Beside it the emulator's walks under other schedules.
     """
@@ -31,9 +32,17 @@ def page() -> str:
     others = [
         walk(problem, schedule=each, backend="emulator").run for each in SCHEDULES
     ]
+    kinds = milestones(trace())
+    first = next(step for step, kind in kinds.items() if kind == "full")
     title = f"The default walk: {problem.title}"
     shown = viz.play(
-        emulator, kernel, schedules=others, title=title, sms=(0, 1), tiles=TILES
+        emulator,
+        kernel,
+        schedules=others,
+        title=title,
+        sms=(0, 1),
+        tiles=TILES,
+        step=first,
     )
     text = shown.page(frames="frames.html").replace("</main>", f"{_BACK}</main>")
     return text.replace("<main>", f"<main>{tour.panel(trace())}", 1)

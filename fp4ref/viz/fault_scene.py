@@ -10,6 +10,7 @@ from fp4ref.viz.fault_sides import fault_sides
 from fp4ref.viz.packet import Header, trace_packet
 from fp4ref.viz.player import Player
 from fp4ref.viz.run_scene import available
+from fp4ref.viz.strings import say
 from fp4ref.viz.wait_graph import wait_graph
 
 
@@ -38,7 +39,7 @@ def fault(error: HardwareFault) -> Player:
     else:
         words["met"] = fault_sides(error, trace)
         words["tmem"] = words["met"]["cells"]
-    header |= {"title": "", "fault": words}
+    header |= {"title": say("title.fault", type=words["type"]), "fault": words}
     return Player(
         header,
         payload,

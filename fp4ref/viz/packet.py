@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from fp4ref.arguments import require_integer
 from fp4ref.errors import InputError
+from fp4ref.evidence.addresses import cutlass, ptx, section_of
 from fp4ref.evidence.statement import line
 from fp4ref.frames import FRAMES
 from fp4ref.trace import Event, Range, RecordedPlan, Trace
@@ -160,12 +161,24 @@ def trace_packet(
             for id in sorted({f for e in trace for f in e.frames})
             if id in FRAMES
         },
+        "sources": sources(trace),
         "overlap": overlap(trace),
         "shares": shares_in_words(trace),
         "milestones": milestones(trace),
         "kept": writer.kept(),
     }
     return header, bytes(writer.payload.data)
+
+
+def sources(trace: Trace) -> Header:
+    """Return names and addresses: by operation of PTX, by frame of CUTLASS."""
+    operations = {event.operation: section_of(event.operation) for event in trace}
+    frames = {event.frames[-1] for event in trace if event.frames}
+    files = {id: FRAMES[id].cutlass for id in sorted(frames) if id in FRAMES}
+    return {
+        "ptx": {name: [to, ptx(to)] for name, to in operations.items() if to},
+        "cutlass": {id: [path, cutlass(path)] for id, path in files.items() if path},
+    }
 
 
 @dataclass

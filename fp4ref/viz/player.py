@@ -67,6 +67,7 @@ PARTS = (
     "controls",
     "export",
     "permalink",
+    "tips",
     "pointer",
     "keyboard",
     "player",
@@ -268,13 +269,18 @@ await player.default.render({{model, el: document.getElementById("{name}")}});
         frames
             See `static_html`.
         """
+        title = html.escape(self.title or "fp4ref")
         return (
             '<!doctype html><html lang="en"><head><meta charset="utf-8">'
             '<meta name="viewport" content="width=device-width">'
+            '<link rel="icon" href="data:,">'
             "<style>:root{color-scheme:light dark}"
-            "body{background:Canvas;color:CanvasText}</style>"
-            f"<title>{html.escape(self.title or 'fp4ref')}</title></head>"
-            f"<body><main>{self.static_html(frames=frames)}</main></body></html>"
+            "body{background:Canvas;color:CanvasText;font:14px system-ui,sans-serif}"
+            "h1{font-size:20px;margin:8px 0}"
+            "main h1+* .fp4ref-title{display:none}</style>"
+            f"<title>{title}</title></head>"
+            f"<body><main><h1>{title}</h1><div>{self.static_html(frames=frames)}</div>"
+            "</main></body></html>"
         )
 
     def _repr_mimebundle_(self, **_: Any) -> Any:

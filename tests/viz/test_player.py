@@ -51,6 +51,7 @@ def test_every_sentence_is_in_the_file_and_used() -> None:
         "stages.",
         "schedules.",
         "schedules.col.",
+        "scales.axes",
         "tensors.col.",
     }
     # Of sentences: names of agents, barriers, tensors, buffers; and the operations.

@@ -48,7 +48,8 @@ def check_frames(page: Any, found: HardwareEvent) -> None:
     assert rows["A"][0] == a
     assert rows["D"][0] == f"D rows {key.m} to {key.m + 127}, columns 0 to 127"
     assert rows["SFA"][0].endswith(f"K {first} to {first + 63}")
-    assert f"K {first} to {first + 63} of" in page.locator("figcaption").inner_text()
+    said = f"K {first} to {first + 63}, of k-tile {key.k // 256} of"
+    assert said in page.locator("figcaption").inner_text()
     k0, k1, m0, m1 = key.k / 512, key.k / 512 + 0.5, key.m / 256, key.m / 256 + 0.5
     assert framed(page, 0) == near((k0, m0, k1, m1), abs=0.01)
     assert framed(page, 1) == near((0, k0, 1, k1), abs=0.01)

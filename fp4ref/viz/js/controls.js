@@ -36,9 +36,15 @@ function setUi(player, changes, from) {
   player.draw();
 }
 
+// A number that cannot be: the field says so, and the caption says what can.
+function refuse(player, { label, min, max }, field) {
+  field.setAttribute("aria-invalid", "true");
+  player.announce(min === undefined ? player.T("refused.value", { label }) : player.T("refused.range", { label, min, max }));
+}
+
 function onControl(player, field) {
   const control = player.view.controls(player.context()).find((c) => c.id === field.dataset.control), number = field.type === "number";
-  if (number && (field.value === "" || !field.validity.valid || control.valid?.(+field.value) === false)) return field.setAttribute("aria-invalid", "true");
+  if (number && (field.value === "" || !field.validity.valid || control.valid?.(+field.value) === false)) return refuse(player, control, field);
   field.removeAttribute("aria-invalid");
   setUi(player, `${field.dataset.control}=${number ? +field.value : field.value}`, "controls");
   fillControls(player);
@@ -48,6 +54,7 @@ function listenToControls(player) {
   player.root.addEventListener("input", ({ target }) => {
     if (target.matches("input[type=range]")) stopAt(player, +target.value);
     else if (["speed", "pace", "stop"].includes(target.dataset.act) && player.timer) { stopPlaying(player); playOrPause(player); }
+    else if (target.dataset.act === "view") player.show(target.value);
     else if (target.dataset.act === "schedule") switchSchedule(player, target.value);
     else if (target.dataset.act === "follow") { setFollow(player, target.checked); player.followed = null; player.draw(); }
     else if (target.dataset.control) onControl(player, target);
@@ -55,6 +62,7 @@ function listenToControls(player) {
   player.root.addEventListener("focusout", ({ target }) => { // a refused value does not stay
     if (!target.matches?.("input[aria-invalid]")) return;
     target.removeAttribute("aria-invalid");
+    player.$("figcaption").textContent = captionOf(player);
     target.value = player.ui[player.view.id][target.dataset.control];
   });
   player.$(".fp4ref-controls").addEventListener("submit", (e) => e.preventDefault());

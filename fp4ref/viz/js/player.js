@@ -39,10 +39,11 @@ class Player {
 
   // What a view is given.
   context() {
+    const picture = this.$(".fp4ref-picture");
     return {
       m: this.machine, step: this.step, ui: this.ui[this.view.id], T: this.T, id: this.id, schedules: this.schedules, schedule: this.schedule,
       go: (k) => this.go(k), pick: (changes) => setUi(this, changes), refresh: () => this.refresh(), announce: (words) => this.announce(words),
-      width: Math.max(300, Math.floor(this.$(".fp4ref-picture").clientWidth || 680)),
+      get width() { return Math.max(300, Math.floor(picture.clientWidth || 680)); }, // asking for it lays the page out
     };
   }
 
@@ -85,6 +86,7 @@ class Player {
       t.setAttribute("aria-selected", on);
       t.tabIndex = on ? 0 : -1;
     });
+    this.$('[data-act="view"]').value = view.id;
     this.$(".fp4ref-panel").setAttribute("aria-labelledby", `${this.id}-tab-${view.id}`);
   }
   drawStep(k) {
@@ -104,11 +106,13 @@ class Player {
     const { view, T } = this, c = this.context(), twin = view.twin(c), label = `${T(`view.${view.id}`)}. ${twin.intro}`;
     const { svg, width, height } = view.draw(c);
     this.$(".fp4ref-picture").innerHTML = `<svg role="img" viewBox="0 0 ${width} ${Math.ceil(height)}" width="${width}" height="${Math.ceil(height)}" aria-label="${esc(label)}">${svg}</svg>`;
-    this.$("figcaption").textContent = twin.short ?? twin.intro;
     if (this.$(".fp4ref-twin").open) this.$(".fp4ref-twin > div").innerHTML = twin.rows?.length ? tableHtml(twin) : "";
     this.drawn = { label, twin, width };
+    this.$("figcaption").textContent = captionOf(this);
   }
 }
+
+const captionOf = ({ drawn: { twin } }) => twin.short ?? twin.intro;
 
 // A page that was hidden, or a window of another width, needs another picture.
 function watchWidth(player) {
@@ -135,6 +139,8 @@ async function render({ model, el }) {
   model.on("change:view", draw);
   model.on("change:schedule", draw);
   const sizes = watchWidth(player);
+  // In the book an article is narrow; a player there can take the room beside it.
+  player.$('[data-act="wide"]').hidden = !player.root.closest(".bd-article");
   draw();
   player.root.fp4ref = {
     get machine() { return player.machine; }, go: (k) => player.go(k), show: (name) => player.show(name), choose: (name) => switchSchedule(player, name), setUi: (changes, from) => setUi(player, changes, from), draw,

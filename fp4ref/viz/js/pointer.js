@@ -11,8 +11,15 @@ function onButton(player, act) {
   else if (act === "before") hopMilestone(player, -1);
   else if (act === "after") hopMilestone(player, 1);
   else if (act === "run") runToStop(player);
+  else if (act === "full") toggleFullScreen(player);
+  else if (act === "wide") player.root.classList.toggle("fp4ref-wide", !player.root.classList.contains("fp4ref-wide"));
   else if (act === "save") savePicture(player);
   else if (act === "link") showPermalink(player);
+}
+
+function toggleFullScreen({ root }) {
+  if (document.fullscreenElement === root) document.exitFullscreen();
+  else root.requestFullscreen?.();
 }
 
 // The parts of a picture say in their data-* what a click on them means.
@@ -40,18 +47,6 @@ function listenToPointer(player) {
   });
   listenToHover(player);
   listenToDrag(player);
-}
-
-function listenToHover(player) {
-  const picture = player.$(".fp4ref-picture"), say = (words) => { player.$("figcaption").textContent = words; };
-  picture.addEventListener("pointerover", (e) => { if (e.target.dataset?.tip) say(e.target.dataset.tip); });
-  picture.addEventListener("pointerleave", () => { if (player.drawn) say(player.drawn.twin.short ?? player.drawn.twin.intro); });
-  picture.addEventListener("pointermove", (e) => {
-    const grid = e.target.dataset?.grid;
-    if (!grid || !player.view.hover) return;
-    const p = pointIn(player.$(".fp4ref-picture svg"), e);
-    say(player.view.hover(player.context(), p.x, p.y, numbers(grid)));
-  });
 }
 
 function listenToDrag(player) {

@@ -13,8 +13,9 @@ function shell(player) {
     ${tabsHtml(player)}
     ${panelHtml(player)}
     ${footHtml(player)}
-    <div class="fp4ref-live" aria-live="polite"></div>`;
-  if (views.length < 2) root.querySelector(".fp4ref-tabs").hidden = true;
+    <div class="fp4ref-live" aria-live="polite"></div><div class="fp4ref-tip" aria-hidden="true" hidden></div>`;
+  if (views.length < 2) root.querySelectorAll(".fp4ref-tabs, .fp4ref-pick").forEach((e) => { e.hidden = true; });
+  if (!document.fullscreenEnabled) root.querySelector('[data-act="full"]').hidden = true;
   return root;
 }
 
@@ -37,7 +38,7 @@ function toolbarHtml(player) {
 }
 
 function tabsHtml({ T, id, views }) {
-  return `<div class="fp4ref-tabs" role="tablist" aria-label="${esc(T("tabs"))}">${views.map((v) => `<button type="button" role="tab" id="${id}-tab-${v.id}" aria-controls="${id}-panel" data-view="${v.id}">${esc(T(`view.${v.id}`))}</button>`).join("")}</div>`;
+  return `<div class="fp4ref-pick">${selectHtml("view", T("tabs.pick"), views.map((v) => [v.id, T(`view.${v.id}`)]), "")}</div><div class="fp4ref-tabs" role="tablist" aria-label="${esc(T("tabs"))}">${views.map((v) => `<button type="button" role="tab" id="${id}-tab-${v.id}" aria-controls="${id}-panel" data-view="${v.id}">${esc(T(`view.${v.id}`))}</button>`).join("")}</div>`;
 }
 
 function panelHtml({ T, id }) {
@@ -51,6 +52,7 @@ function panelHtml({ T, id }) {
 function footHtml({ T, last, views }) {
   return `<div class="fp4ref-foot"><button type="button" data-act="save">${esc(T("foot.save"))}</button>
       <button type="button" data-act="link">${esc(T("foot.link"))}</button><output class="fp4ref-link"></output>
+      <button type="button" data-act="full">${esc(T("foot.full"))}</button><button type="button" data-act="wide" hidden>${esc(T("foot.wide"))}</button>
       <span class="fp4ref-keys">${esc(T(last >= 0 ? "foot.keys" : views[0].keys ? "quantiser.keys" : "foot.keys0"))}</span></div>`;
 }
 
@@ -66,12 +68,21 @@ function frameHtml(index, id, words, known) {
   return index && known ? `<a href="${esc(index + place)}">${esc(words)}</a>` : esc(words);
 }
 
+// PTX's section on an operation, and the file of CUTLASS in which its frame happens.
+function sourcesHtml({ T, header: { sources } }, e) {
+  const link = (key, [name, address]) => ` · <a href="${esc(address)}" title="${esc(name)}">${esc(T(key, { name: name.split("/").at(-1) }))}</a>`;
+  const section = sources?.ptx[e.operation], file = sources?.cutlass[e.frames.at(-1)];
+  return (section ? link("event.ptx", section) : "") + (file ? link("event.cutlass", file) : "");
+}
+
 // What happened, in a sentence; how it is written, behind a fold that stays as the reader left it.
-function eventHtml({ T, header, detailed, model }, e) {
+function eventHtml(player, e) {
+  const { T, header, detailed, model } = player;
   const frame = e.frames.at(-1), where = T("event.where", { sm: e.sm, cta: e.cta.join(", "), agent: e.agent });
   const issued = e.issued >= 0 ? ` · ${esc(T(e.kind === "land" ? "event.issued" : "event.waited", { step: e.issued }))}` : "";
   const of = frame ? ` · ${frameHtml(model.get("frames"), frame, T("event.frame", { id: frame, title: header.frames[frame] ?? "" }), frame in header.frames)}` : "";
-  return `<p class="fp4ref-says">${esc(e.words)}</p><div class="fp4ref-where">${esc(where)}${issued}${of}</div>` +
+  const stops = header.fault && e.step === player.last ? T("event.stops", { type: header.fault.type, words: e.words }) : e.words;
+  return `<p class="fp4ref-says">${esc(stops)}</p><div class="fp4ref-where">${esc(where)}${issued}${of}${sourcesHtml(player, e)}</div>` +
     `<details class="fp4ref-details"${detailed ? " open" : ""}><summary><b>${esc(e.operation)}</b> ${esc(T(`kind.${e.kind}`))}</summary>` +
     `<div class="fp4ref-code"><span>${esc(e.source)}</span> <code>${esc(e.text)}</code></div>` +
     `<div class="fp4ref-operands">${esc(Object.entries(e.operands).map(operandWords).join(", "))}</div></details>`;

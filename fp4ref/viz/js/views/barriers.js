@@ -60,6 +60,13 @@ const barriersView = {
     const waits = who.map((x) => `${x.agent} ${x.line ? `(${x.line})` : ""}`).join(", ");
     return `${this.name(m, b)}: ${T("barriers.sentence", { phase: b.phase, pending: b.pending, tx: b.tx, flips: b.flips })}${waits ? "; " + T("barriers.waiting", { who: waits, since: who[0].since }) : ""}`;
   },
+  // For what each agent waits, and what is missing there.
+  why(m, waiters, T) {
+    return this.list(m).flatMap((b) => (waiters.get(b.id) ?? []).map((who) => T("barriers.why", {
+      who: `${this.many(m) ? `SM ${b.sm} ` : ""}${who.agent}`, role: T(`role.${m.role(who.agent)}`), barrier: b.label, since: who.since,
+      missing: b.tx ? T("barriers.bytes", { n: b.tx.toLocaleString("en") }) : T("barriers.arrivals", { n: b.pending }),
+    }))).join(" ");
+  },
   changed({ m, ui }, what) { if (what === "barrier" && ui.sm !== undefined) ui.sm = String(m.barriers[+ui.barrier].sm); },
   twin({ m, step, T }) {
     const waiters = this.waiters(m, step);
@@ -67,6 +74,6 @@ const barriersView = {
       this.name(m, b), b.live ? b.phase : "-", b.live ? b.pending : "-", b.live ? b.tx : "-", b.live ? b.flips : "-",
       (waiters.get(b.id) ?? []).map((x) => `${x.agent} ${T("since", { step: x.since })} ${x.line}`).join("; ") || T("nobody"),
     ]);
-    return { intro: T("barriers.intro", { step }), caption: T("barriers.caption", { step }), columns: ["col.barrier", "col.phase", "col.pending", "col.bytes", "col.flips", "col.waits"].map((k) => T(k)), rows };
+    return { intro: T("barriers.intro", { step }), short: this.why(m, waiters, T) || T("barriers.intro", { step }), caption: T("barriers.caption", { step }), columns: ["col.barrier", "col.phase", "col.pending", "col.bytes", "col.flips", "col.waits"].map((k) => T(k)), rows };
   },
 };

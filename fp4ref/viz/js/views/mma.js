@@ -87,15 +87,16 @@ const mmaView = {
       else { out += paragraph(SF_VEC * pw + 8, y + 13, lines, "small"); y += 56; }
     });
     // aligned bits: 12 above e_max, 35 kept below it, then what is cut
-    const above = 13, below = FRACTION_BITS, cut = 14, total = above + below + 1 + cut, left = narrow ? 34 : 64, bw = (width - left) / total;
+    const above = 13, below = FRACTION_BITS, cut = 14, total = above + below + 1 + cut, left = narrow ? 84 : 112, bw = (width - left) / total;
     const x = (position) => left + (above - position) * bw;
     y += 18;
     const bits = wrap(T("mma.bits", { e: e.eMax }), width);
     out += paragraph(0, y - 4, bits, "small");
-    y += 14 * (bits.length - 1);
+    y += 14 * (bits.length - 1) + 22;
+    out += this.ruler(e, x, bw, y - 4, narrow);
     const rows = [["C", e.terms[0], e.distances[0]], ...e.groups.map((g, i) => [narrow ? `g${i}` : `${T("mma.g")}${i}`, e.terms[i + 1], e.distances[i + 1]])];
     const strip = (name, ones, negative, y, tip) => {
-      out += text(0, y + 11, `${negative ? "−" : " "}${name}`, "small");
+      out += text(0, y + 11, negative ? `${name} ${T("mma.negative")}` : name, "small");
       out += rect(left, y, (above + below + 1) * bw, 14, "cell") + rect(x(-below - 1), y, cut * bw, 14, "cutoff", { fill: `url(#${id}-wait)`, "data-tip": T("mma.cut") });
       for (const p of ones) if (p <= above && p >= -below - cut) out += rect(x(p), y + 1, Math.max(1, bw - 0.6), 12, p < -below ? "bit lost" : "bit on", { "data-tip": tip(p) });
     };
@@ -113,6 +114,13 @@ const mmaView = {
     if (e.at >= 0) { const words = wrap(T(m.wrong.includes(e.at) ? "mma.differs" : "mma.same"), width); y += 17; out += paragraph(0, y, words, m.wrong.includes(e.at) ? "small alert" : "small"); y += 14 * (words.length - 1); }
     return { svg: out, width, height: y + 8 };
   },
+  // What a bit's place is worth: powers of two above the rows.
+  ruler(e, x, bw, y, narrow) {
+    return [11, 0, -12, -24, -35].filter((p) => !narrow || p !== 0).map((p) => {
+      const at = x(p) + bw / 2;
+      return lineTo(at, y, at, y + 4, "axis") + text(at, y - 3, `2^${e.eMax + p}`, "mid tiny");
+    }).join("");
+  },
   number: (v) => (Number.isNaN(v) ? "NaN" : v === 0 ? "0" : Math.abs(v) >= 1e6 || Math.abs(v) < 1e-4 ? v.toExponential(6) : String(+v.toPrecision(9))),
   scale(code, format) { return `${this.number(scaleValue(code, format))} (${hex(code, 2)})`; },
   lost: (value, distance) => value - truncateShift(value, distance) * pow2(distance),
@@ -122,7 +130,7 @@ const mmaView = {
     const row = (name, value, distance, sum, scales) => [name, sum, scales, this.number(value * pow2(e.eMax - FRACTION_BITS - distance)), String(distance), truncateShift(value, distance).toLocaleString("en"), this.lost(value, distance) ? T("yes") : T("no")];
     const rows = [row("C", e.terms[0], e.distances[0], "-", "-"), ...e.groups.map((g, i) => row(`${T("mma.g")}${i}`, e.terms[i + 1], e.distances[i + 1], this.quarter(g.sum), `${this.scale(g.codeA, e.format)} x ${this.scale(g.codeB, e.format)}`))];
     return {
-      intro: T("mma.intro", { where: e.at >= 0 ? T("mma.head", { step: e.at, m: ui.m, n: ui.n }) : T("mma.alone"), e: e.eMax, total: e.total.toLocaleString("en"), value: this.number(floatOf(e.d)), bits: hex(e.d, 8) }),
+      intro: T("mma.intro", { where: e.at >= 0 ? T("mma.head", { step: e.at, m: ui.m, n: ui.n }) : T("mma.alone"), e: e.eMax, total: e.total.toLocaleString("en"), unit: e.eMax - FRACTION_BITS, sum: this.number(e.total * pow2(e.eMax - FRACTION_BITS)), value: this.number(floatOf(e.d)), bits: hex(e.d, 8) }),
       caption: T("mma.caption"), columns: ["col.term", "col.sum", "col.scales", "col.value", "col.shift", "col.aligned", "col.cut"].map((k) => T(k)), rows,
     };
   },

@@ -89,6 +89,7 @@ const quantiserView = {
       out += rect(cx, cy, bw - 1, 34, i === pick ? "cell picked" : "cell", { "data-ui": `element=${i}` }) + text(cx + bw / 2, cy + 14, hex(code), "mid small") + text(cx + bw / 2, cy + 28, levelOf(code), "mid tiny");
     });
     y = y0 + (q.codes.length / per) * 36;
+    say(T("quantiser.legend"), "small");
     say(elementWords(c, q, pick), "strong");
     say(T("quantiser.error", { error: percent(q.error), source: way.source }), "small");
     return { svg: out, width, height: y + 8 };

@@ -55,12 +55,14 @@ const scalesView = {
   },
   draw({ m, ui, width, T, id }) {
     const { p, words, atom, inAtom } = this.panels(m, ui, T), { s } = p;
-    const across = width < 560 ? 1 : 2, pw = width / across - 10, ph = 168;
+    const across = width < 560 ? 1 : 2, pw = width / across - 10, ph = 184;
     let out = patternDefs(id);
     const panel = (k, body) => {
       const x = (k % across) * (pw + 10), y = Math.floor(k / across) * ph;
-      out += group(text(0, 13, fit(words[k][0], pw, 12), "strong") + body + text(0, ph - 12, fit(words[k][1], pw), "small"), { transform: `translate(${x} ${y})` });
+      out += group(text(0, 13, fit(words[k][0], pw - 20, 12), "strong") + arrow(k) + body + text(0, ph - 26, T(`scales.axes${k + 1}`), "small") + text(0, ph - 12, fit(words[k][1], pw), "small"), { transform: `translate(${x} ${y})` });
     };
+    // The order of the journey, and what runs along each picture.
+    const arrow = (k) => (across === 2 && k % 2 === 0 ? text(pw - 14, 13, "→", "strong") : k < 3 ? text(pw - 14, 13, across === 2 && k === 1 ? "↙" : "↓", "strong") : "");
     const cell = (x, y, w, h, on, more, dim) => rect(x, y, w, h, on ? "cell picked lit" : dim ? "cell column" : "cell", more);
     // 1: rows x groups, in bands of one row
     const gw = Math.min(22, pw / s.groups), gh = 126 / s.rows;

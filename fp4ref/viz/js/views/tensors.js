@@ -123,7 +123,7 @@ const tensorsView = {
     const { m, step, T } = c, act = this.acts(m)[step], done = this.boxes(m).filter((b) => b.step <= step), names = ["A", "B", ...("scales" in m.header ? ["SFA", "SFB"] : []), "D"];
     const distinct = (boxes, name) => new Set(boxes.filter((b) => b.tensor === name).map((b) => `${b.row} ${b.column}`)).size;
     const rows = names.map((name) => [name, act[name] ? this.range(T, name, act[name]) : "-", T("tensors.count", { n: distinct(done, name), of: distinct(this.boxes(m), name) })]);
-    const where = act.by === undefined ? T("tensors.none") : `${T("tensors.by", { step: act.by, words: m.event(act.by).words })}${act.k ? ` ${T("tensors.mma", act.k)}` : ""}`;
+    const where = act.by === undefined ? T("tensors.none") : `${T("tensors.by", { step: act.by, words: m.event(act.by).words })}${act.k ? ` ${T("tensors.mma", { ...act.k, tile: act.A.column / act.A.columns })}` : ""}`;
     return { intro: `${T("tensors.intro", { step })} ${where}`, short: where, caption: T("tensors.caption", { step }), columns: ["tensor", "now", "landed"].map((k) => T(`tensors.col.${k}`)), rows };
   },
 };

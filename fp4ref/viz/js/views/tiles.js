@@ -81,7 +81,8 @@ const tilesView = {
   twin({ m, step, T }) {
     const g = this.grid(m), rows = [];
     for (let i = 0; i < g.rows; i++) for (let j = 0; j < g.columns; j++) { const s = this.state(m, step, i, j, T); rows.push([`(${i}, ${j})`, s.word, s.sm === null ? "-" : `SM ${s.sm}`]); }
-    const answers = this.answers(m, step, T).map((r) => r.join(" ")).join("; ");
-    return { intro: `${T("tiles.head", { m: g.m, n: g.n, across: g.rows, down: g.columns, tm: g.tm, tn: g.tn })} ${T("tiles.answers")}: ${answers || T("nobody")}.`, caption: T("tiles.caption", { step }), columns: [T("col.tile"), T("col.state"), "SM"], rows };
+    const answers = this.answers(m, step, T), head = T("tiles.head", { m: g.m, n: g.n, across: g.rows, down: g.columns, tm: g.tm, tn: g.tn });
+    for (const [at, sm, cta, words] of answers) rows.push([T("tiles.answer", { step: at }), words, `${sm} CTA ${cta}`]);
+    return { intro: `${head} ${T("tiles.count", { n: answers.length })}`, short: head, caption: T("tiles.caption", { step }), columns: [T("col.tile"), T("col.state"), "SM"], rows };
   },
 };

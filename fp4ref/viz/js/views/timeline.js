@@ -37,7 +37,10 @@ const timelineView = {
         lane.bands[name].rows = Math.max(lane.bands[name].rows, m.columns.row[i] + 1);
       }
       for (const lane of found.values()) this.stack(lane);
-      m.lanes = [...found.values()].sort((a, b) => a.sm - b.sm || laneOrder(a.agent) - laneOrder(b.agent));
+      // A lane with one event, such as a barrier that all warps meet at, is named and not drawn.
+      const used = [...found.values()].filter((l) => l.steps.length > 1);
+      m.idle = [...found.values()].filter((l) => l.steps.length < 2);
+      m.lanes = used.sort((a, b) => a.sm - b.sm || laneOrder(a.agent) - laneOrder(b.agent));
     }
     return m.lanes;
   },
@@ -71,15 +74,15 @@ const timelineView = {
     const ends = { from: Math.round(frame.from).toLocaleString("en"), to: Math.round(axis.timed ? frame.to : frame.to - 1).toLocaleString("en") };
     const head = [T(axis.timed ? "timeline.axis.clocks" : "timeline.axis", ends), this.overlap(c)].flatMap((words) => (words ? wrap(words, narrow ? width : plot) : []));
     const top = 28 + 14 * head.length, lanes = this.drawLanes(c, frame, top);
-    const { key, end } = this.drawKey(c, lanes.bottom + 14);
+    const { key, end } = this.drawKey(c, lanes.bottom + 14), idle = wrap(this.idle(c), width);
     const svg = patternDefs(id) + this.drawOverview(c, frame) + paragraph(narrow ? 0 : left, 33, head, "small") + lanes.svg + this.drawBars(c, frame, lanes.at)
-      + lineTo(x(axis.at(step)), top - 4, x(axis.at(step)), lanes.bottom, "cursor") + key;
-    return { svg, width, height: Math.max(lanes.bottom + 40, end) };
+      + lineTo(x(axis.at(step)), top - 4, x(axis.at(step)), lanes.bottom, "cursor") + key + paragraph(0, end + 12, idle, "small");
+    return { svg, width, height: Math.max(lanes.bottom + 40, end + 14 * idle.length + 4) };
   },
   // What is shown of the axis (`from` to `to`, not included), and where: `left` of the plot, `wide` a unit.
   frameOf({ m, step, ui, width }) {
     const axis = axisOf(m), n = axis.length, many = new Set(this.lanes(m).map((l) => l.sm)).size > 1;
-    const narrow = width < 520, left = narrow ? (many ? 88 : 64) : 200, plot = width - left - 6;
+    const narrow = width < 520, left = narrow ? (many ? 88 : 64) : 214, plot = width - left - 6;
     const span = ui.span === "all" ? n : Math.min(n, +ui.span);
     const from = Math.max(0, Math.min(n - span, Math.floor(axis.at(step)) - Math.floor(span / 2)));
     return { many, narrow, left, plot, span, from, to: from + span, wide: plot / span, x: (s) => left + ((s - from) / span) * plot };
@@ -106,7 +109,7 @@ const timelineView = {
     const at = new Map();
     let svg = "", bottom = top;
     this.lanes(m).forEach((l, i) => {
-      const y = bottom, name = narrow ? l.agent : `${l.agent}  ${T(`role.${m.role(l.agent)}`)}`;
+      const y = bottom, name = this.laneName(m, l, T, narrow);
       svg += rect(left, y, plot, l.height - 2, i % 2 ? "lane odd" : "lane");
       svg += text(0, y + 12, fit((many ? `SM ${l.sm} ` : "") + name, left - 6), "small");
       const bands = Object.values(l.bands);
@@ -116,6 +119,16 @@ const timelineView = {
       bottom += l.height;
     });
     return { svg, at, bottom };
+  },
+  // A warp has a number and a role; a unit is what its words say.
+  laneName(m, { agent }, T, narrow) {
+    const words = T(`role.${m.role(agent)}`);
+    if (!agent.startsWith("warp")) return narrow ? agent : words;
+    return narrow ? agent : T("timeline.warp", { n: agent.slice(4), role: words });
+  },
+  idle({ m, T }) {
+    this.lanes(m);
+    return m.idle.length ? T("timeline.unused", { lanes: m.idle.map((l) => `SM ${l.sm} ${this.laneName(m, l, T)}`).join(", ") }) : "";
   },
   // Events that the frame meets: those that end in it, and what is then still open.
   inFrame(m, { from, to }) {
@@ -127,7 +140,9 @@ const timelineView = {
     const layers = { commit: "", other: "", mma: "" }; // MMAs are drawn last
     for (const i of this.inFrame(m, frame)) {
       const e = { sm: m.columns.sm[i], agent: m.tables.agent[m.columns.agent[i]], operation: m.tables.operation[m.columns.operation[i]], kind: m.columns.kind[i] };
-      const key = `${e.sm} ${e.agent}`, { y, lane } = at.get(key), name = category(e.operation), band = lane.bands[this.bandOf(m, i)];
+      const key = `${e.sm} ${e.agent}`;
+      if (!at.has(key)) continue;
+      const { y, lane } = at.get(key), name = category(e.operation), band = lane.bands[this.bandOf(m, i)];
       const begin = Math.max(from, axis.from(i)), end = Math.min(axis.to(i), to), tick = m.columns.issued[i] < 0 && (end - begin) * wide < 2;
       const length = Math.max(2, (end - begin) * wide - (wide > 4 ? 1 : 0));
       if (tick) {

@@ -36,7 +36,17 @@ const tmemView = {
     return this.short(floatOf(word));
   },
   short: (v) => (Number.isNaN(v) ? "NaN" : Math.abs(v) >= 1e5 || (v && Math.abs(v) < 1e-3) ? v.toExponential(2) : v.toPrecision(5).replace(/\.?0+$/, "")),
-  heat(space) {
+  heat(m, space) {
+    const scales = (c) => (m.header.maps?.tmem ?? []).some((p) => p.kind !== "accumulator" && c >= p.column && c < p.column + p.columns);
+    const ofScales = Array.from({ length: 512 }, (_, c) => scales(c));
+    // Scales of a matrix are close to each other: the range that is there has all the shades.
+    let low = 127, high = 0;
+    ofScales.forEach((is, c) => {
+      for (let lane = 0; is && lane < 32; lane++) {
+        const at = lane * 2048 + c * 4, code = space.bytes[at] & 127;
+        if (space.known[at] === KNOWN) { low = Math.min(low, code); high = Math.max(high, code); }
+      }
+    });
     const canvas = document.createElement("canvas");
     canvas.width = 512; canvas.height = 128;
     const pen = canvas.getContext("2d"), image = pen.createImageData(512, 128);
@@ -48,7 +58,8 @@ const tmemView = {
         else if (known === KNOWN) {
           const word = (space.bytes[at] | (space.bytes[at + 1] << 8) | (space.bytes[at + 2] << 16) | (space.bytes[at + 3] << 24)) >>> 0;
           const e = ((word >>> 23) & 255) - 127, mag = Math.max(0.12, Math.min(1, (e + 4) / 24));
-          rgb = word >>> 31 ? [213, 94, 0, 255 * mag] : [0, 114, 178, 255 * mag];
+          if (ofScales[c]) rgb = [136, 60, 170, 255 * (0.15 + (0.85 * ((word & 127) - low)) / Math.max(1, high - low))]; // the first of the cell's four
+          else rgb = word >>> 31 ? [213, 94, 0, 255 * mag] : [0, 114, 178, 255 * mag];
         }
         image.data.set(rgb, p);
       }
@@ -61,7 +72,7 @@ const tmemView = {
     const event = m.event(step);
     let out = patternDefs(id) + paragraph(0, 12, head, "small");
     out += rect(left, top, plot, tall, "cell");
-    out += `<image x="${left}" y="${top}" width="${plot}" height="${tall}" preserveAspectRatio="none" style="image-rendering:pixelated" href="${this.heat(space)}"/>`;
+    out += `<image x="${left}" y="${top}" width="${plot}" height="${tall}" preserveAspectRatio="none" style="image-rendering:pixelated" href="${this.heat(m, space)}"/>`;
     for (const p of m.header.maps?.tmem ?? []) {
       out += rect(x(p.column), top, (p.columns / 512) * plot, tall, `owner ${p.kind}`, { "data-cell": "" });
       if ((p.columns / 512) * plot > 30) out += text(x(p.column) + 3, top - 4, fit(p.name, (p.columns / 512) * plot), "small");
