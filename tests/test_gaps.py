@@ -127,6 +127,7 @@ NO_GAP = {
     "id": "experiments and tables that are there",
     "workload": "products that are there",
     "pace": "views of the player",
+    "player.py schedule": "runs that the player was given",
     "bounds.py cta_group": "shapes of which an interval was published",
     "ring": "rings of the trace",
     "view": "views of the player",
