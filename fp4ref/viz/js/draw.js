@@ -26,9 +26,8 @@ function patternDefs(id) {
   return "<defs>" + Object.entries(PATTERNS).filter(([, d]) => d).map(([name, d]) =>
     `<pattern id="${id}-${name}" width="6" height="6" patternUnits="userSpaceOnUse"><rect width="6" height="6" class="f-p-${name}"/><path d="${d}" class="f-p-line"/></pattern>`).join("") + "</defs>";
 }
-// A box of a category: its hue, and its pattern above it.
-const box = (id, name, x, y, w, h, more) =>
-  rect(x, y, w, h, `c-${name}`, more) + (PATTERNS[name] ? rect(x, y, w, h, "ink", { fill: `url(#${id}-${name})`, style: "pointer-events:none" }) : "");
+// A box of a category: a pattern has its hue below its lines.
+const box = (id, name, x, y, w, h, more) => rect(x, y, w, h, `c-${name}`, PATTERNS[name] ? { ...more, style: `fill:url(#${id}-${name})` } : more);
 
 const CATEGORIES = [
   ["mbarrier.try_wait", "wait"], ["bar.", "wait"], ["mbarrier", "barrier"], ["fence", "barrier"], ["tcgen05.fence", "barrier"],

@@ -16,20 +16,24 @@ function hopMilestone(player, way) {
 
 // The strip under the slider: where bytes are kept, tiles as chapters, milestones as marks.
 function stripSvg(player, width) {
-  const { last, header, T, step } = player, x = (s) => 8 + (s / Math.max(1, last)) * (width - 16); // the slider's thumb is 16 wide
+  const { last, header, T } = player, x = (s) => 8 + (s / Math.max(1, last)) * (width - 16); // the slider's thumb is 16 wide
   let out = rect(x(0), 3, x(last) - x(0), 8, "lane");
   for (const [from, to] of header.kept ?? []) out += rect(x(from), 3, Math.max(1, x(to) - x(from)), 8, "c-barrier", { "data-tip": T("strip.kept", { from, to }) });
   for (const { step: s, kind } of milestonesOf(player)) {
     const tip = `${s}: ${T(`milestone.${kind}`)}`, tall = ["stored", "summed", "first"].includes(kind);
     out += rect(x(s) - 1, tall ? 0 : 3, 2, tall ? 14 : 8, tall ? "ink-strong" : "ink-soft", { "data-step": s, "data-tip": tip });
   }
-  return out + lineTo(x(step), 0, x(step), 14, "cursor");
+  return out;
 }
+// Only the cursor moves from step to step.
 function drawStrip(player) {
   const strip = player.$(".fp4ref-strip");
   if (!strip) return;
   const width = Math.max(100, Math.floor(strip.clientWidth));
-  strip.innerHTML = `<svg viewBox="0 0 ${width} 14" width="${width}" height="14" aria-hidden="true">${stripSvg(player, width)}</svg>`;
+  const drawn = `${width} ${player.schedule ?? ""}`, x = 8 + (player.step / Math.max(1, player.last)) * (width - 16);
+  if (strip.dataset.drawn !== drawn) strip.innerHTML = `<svg viewBox="0 0 ${width} 14" width="${width}" height="14" aria-hidden="true">${stripSvg(player, width)}<line y1="0" y2="14" class="f-cursor"/></svg>`;
+  strip.dataset.drawn = drawn;
+  for (const end of ["x1", "x2"]) strip.querySelector(".f-cursor").setAttribute(end, x.toFixed(2));
 }
 
 // The steps that play visits: all, or those of a choice made where it began.

@@ -40,10 +40,11 @@ class Player {
   // What a view is given.
   context() {
     const picture = this.$(".fp4ref-picture");
+    let width = 0;
     return {
       m: this.machine, step: this.step, ui: this.ui[this.view.id], T: this.T, id: this.id, schedules: this.schedules, schedule: this.schedule,
       go: (k) => this.go(k), pick: (changes) => setUi(this, changes), refresh: () => this.refresh(), announce: (words) => this.announce(words),
-      get width() { return Math.max(300, Math.floor(picture.clientWidth || 680)); }, // asking for it lays the page out
+      get width() { return (width ||= Math.max(300, Math.floor(picture.clientWidth || 680))); }, // asking for it lays the page out
     };
   }
 

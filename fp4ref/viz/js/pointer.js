@@ -28,7 +28,10 @@ function onPicture(player, e) {
   if (step) stopAt(player, +step);
   else if (schedule) switchSchedule(player, schedule);
   else if (ui) setUi(player, ui);
-  else if (grid && view.pick) {
+  else if (grid && view.stepAt) {
+    const p = pointIn(player.$(".fp4ref-picture svg"), e);
+    stopAt(player, view.stepAt(player.context(), p.x, p.y, numbers(grid)));
+  } else if (grid && view.pick) {
     const p = pointIn(player.$(".fp4ref-picture svg"), e);
     setUi(player, view.pick(p.x, p.y, numbers(grid)));
   } else if (area && view.area) {

@@ -87,23 +87,31 @@ const timelineView = {
     const from = Math.max(0, Math.min(n - span, Math.floor(axis.at(step)) - Math.floor(span / 2)));
     return { many, narrow, left, plot, span, from, to: from + span, wide: plot / span, x: (s) => left + ((s - from) / span) * plot };
   },
-  // How busy each part of the run is; a click goes there.
-  drawOverview({ m, T }, { left, plot, from, span }) {
-    const axis = axisOf(m), n = axis.length, bins = Math.max(1, Math.min(Math.floor(n), Math.floor(plot / 4)));
-    const busy = new Array(bins).fill(0), first = new Array(bins).fill(0);
+  // How much asynchronous work lands in each part of the run, and its first step.
+  busy(m, bins) {
+    if (m.busy?.length === bins) return m.busy;
+    const axis = axisOf(m);
+    m.busy = Array.from({ length: bins }, () => ({ landed: 0, first: 0 }));
     for (let i = m.length - 1; i >= 0; i--) {
-      const b = Math.min(bins - 1, Math.floor((axis.at(i) / n) * bins));
-      first[b] = i;
-      busy[b] += m.columns.kind[i] === 2;
+      const bin = m.busy[Math.min(bins - 1, Math.floor((axis.at(i) / axis.length) * bins))];
+      bin.first = i;
+      bin.landed += m.columns.kind[i] === 2;
     }
-    const peak = Math.max(1, ...busy);
-    let out = text(0, 14, T("timeline.whole"), "small");
-    busy.forEach((v, b) => {
-      const h = 2 + (14 * v) / peak;
-      out += rect(left + (b / bins) * plot, 18 - h, Math.max(1, plot / bins - 1), h, "c-note", { "data-step": first[b], "data-tip": T("timeline.bin", { from: first[b], landed: v }) });
-    });
-    return out + rect(left + (from / n) * plot, 1, Math.max(3, (span / n) * plot), 18, "frame");
+    return m.busy;
   },
+  binsOf: (m, plot) => Math.max(1, Math.min(Math.floor(axisOf(m).length), Math.floor(plot / 4))),
+  // A click on the overview goes there: one shape, as it is drawn anew at every step.
+  drawOverview({ m, T }, { left, plot, from, span }) {
+    const n = axisOf(m).length, bins = this.binsOf(m, plot), busy = this.busy(m, bins), peak = Math.max(1, ...busy.map((b) => b.landed)), wide = Math.max(1, plot / bins - 1);
+    const bars = busy.map(({ landed }, b) => `M${(left + (b / bins) * plot).toFixed(1)} 18h${wide.toFixed(1)}v${(-2 - (14 * landed) / peak).toFixed(1)}h${(-wide).toFixed(1)}z`).join("");
+    return text(0, 14, T("timeline.whole"), "small") + `<path d="${bars}" class="f-c-note"/>` + rect(left, 1, plot, 18, "hit", { "data-grid": `${left},1,${plot},18` }) + rect(left + (from / n) * plot, 1, Math.max(3, (span / n) * plot), 18, "frame");
+  },
+  binAt(m, px, [left, , plot]) {
+    const bins = this.binsOf(m, plot);
+    return this.busy(m, bins)[Math.max(0, Math.min(bins - 1, Math.floor(((px - left) / plot) * bins)))];
+  },
+  stepAt({ m }, px, py, area) { return this.binAt(m, px, area).first; },
+  hover({ m, T }, px, py, area) { const { first, landed } = this.binAt(m, px, area); return T("timeline.bin", { from: first, landed }); },
   // The lanes without their bars; `at` says where each is.
   drawLanes({ m, T }, { many, narrow, left, plot }, top) {
     const at = new Map();
