@@ -25,12 +25,18 @@ CLEAN = {wrong_kernels.twin(each): each for each in wrong_kernels.asked().values
 
 
 def test_all_records_are_of_one_card_and_of_these_sources() -> None:
-    files = (probe.RECORD, record.RECORD, card_family.RECORD, TIMING)
+    files = (probe.RECORD, record.RECORD, card_family.RECORD)
     records = [json.loads(each.read_text()) for each in files]
     ran = {each["sources"] for each in records}
     if ran != {soft_sources()}:
         pytest.skip(f"a card ran {', '.join(sorted(ran))}; today is {soft_sources()}")
     assert len({(each["card"], each["driver"]) for each in records}) == 1
+
+
+def test_the_kernel_without_mmas_is_of_these_sources() -> None:
+    ran = json.loads(TIMING.read_text())["sources"]
+    if ran != soft_sources():
+        pytest.skip(f"{TIMING.name} is of {ran}: probes.timing.record")
 
 
 def test_every_mistake_of_the_gemm_was_put_on_the_card() -> None:
