@@ -258,9 +258,9 @@ def test_no_neighbour_fits_the_baseline_better() -> None:
 @pytest.mark.soak
 def test_nothing_of_a_wide_grid_fits_better() -> None:
     def grid() -> Iterator[dict[str, float]]:
-        for latency in range(1100, 1501, 10):
-            for element in range(20, 33):
-                for uneven in range(15, 36):
+        for latency in range(1200, 1401, 10):
+            for element in range(20, 29):
+                for uneven in range(18, 31):
                     yield {
                         "first_load_latency": latency,
                         "epilogue_element": element / 20,
