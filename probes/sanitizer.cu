@@ -3,8 +3,8 @@
 #include <cstring>
 #include "probe.cuh"
 
-extern "C" __global__ void last_word(const u32* in, u32* out) { out[0] = in[31]; }
-extern "C" __global__ void past_the_end(const u32* in, u32* out) { out[0] = in[32]; }
+extern "C" __global__ void last_word(const u32* in, u32* out) { out[0] = in[30]; }
+extern "C" __global__ void past_the_end(const u32* in, u32* out) { out[0] = in[31]; }
 
 extern "C" __global__ void never_written(const u32* in, u32* out) { out[0] = out[1]; }
 
@@ -43,6 +43,14 @@ __device__ void arrival(u32* out) {
 extern "C" __global__ void own_arrival(const u32* in, u32* out) { arrival<0>(out); }
 extern "C" __global__ void arrival_of_another(const u32* in, u32* out) { arrival<1>(out); }
 
+extern "C" __global__ void used_before_init(const u32* in, u32* out) {
+    if (threadIdx.x == 0) mbarrier_init(dynamic_base(), 1);
+    if (threadIdx.x == 32) {
+        asm volatile("nanosleep.u32 100000;" ::: "memory");
+        out[0] = mbarrier_test_wait(dynamic_base(), 0);
+    }
+}
+
 extern "C" __global__ void lanes_in_step(const u32* in, u32* out) {
     u32 at = dynamic_base();
     st_shared(at + 4 * lane_id(), lane_id());
@@ -56,14 +64,14 @@ extern "C" __global__ void lanes_alone(const u32* in, u32* out) {
     out[lane_id()] = ld_shared(at + 4 * (lane_id() ^ 1));
 }
 
-// As all probes are launched: 128 bytes in, written, and 256 out, not written.
+// As all probes are launched: 126 bytes in, written, and 256 out, not written.
 #define CASE(NAME)                                                                             \
     if (!std::strcmp(argv[1], #NAME)) NAME<<<1, argv[2][0] == '2' ? 64 : 32, 1024>>>(in, out);
 int main(int, char** argv) {
     u32 *in, *out;
-    cudaMalloc(&in, 128);
+    cudaMalloc(&in, 126);
     cudaMalloc(&out, 256);
-    cudaMemset(in, 1, 128);
+    cudaMemset(in, 1, 126);
     CASE(last_word)
     CASE(past_the_end)
     CASE(never_written)
@@ -71,6 +79,7 @@ int main(int, char** argv) {
     CASE(copy_not_waited_for)
     CASE(own_arrival)
     CASE(arrival_of_another)
+    CASE(used_before_init)
     CASE(lanes_in_step)
     CASE(lanes_alone)
     std::printf("status %d\n", int(cudaDeviceSynchronize()));
