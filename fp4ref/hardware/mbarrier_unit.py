@@ -220,19 +220,19 @@ class MbarrierUnit:
                 remedy="initialise the barrier with the number of real arrivals",
             )
         phase, pending, expected, _ = state
-        pending -= arrivals
+        state = MbarrierState(phase, pending - arrivals, expected, tx_count)
         books = self.books.setdefault(address, [[]])
         step = self.smem.recorder.step if self.smem.recorder else -1
         books[-1].append(Credit(who, issuer or who, arrivals, tx_bytes, step))
-        flips = pending == 0 and tx_count == 0
+        flips = state.pending == 0 and state.tx_count == 0
         if self.clock is not None:
             self.clock.credit(self.smem.space, address, flips)
         if flips:
-            phase, pending = phase ^ 1, expected
+            state = state._replace(phase=state.phase ^ 1, pending=state.expected)
             self.completed[address] = self.completed.get(address, 0) + 1
             books.append([])
             del books[:-PHASES_KEPT]
-        self.store(address, MbarrierState(phase, pending, expected, tx_count))
+        self.store(address, state)
 
     def expect_arrivals(self, address: int, count: int, who: str) -> None:
         """Raise the pending count of the current phase, and of no other.

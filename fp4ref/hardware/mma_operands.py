@@ -8,7 +8,7 @@ in both CTAs: each has its own rows of A and D, and half of the rows of B.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -47,8 +47,6 @@ class Tile:
     ----------
     where
         Bounding range, for conflicts, bounds and the trace.
-    known
-        Numbers of its chunks, once they have been asked for.
     """
 
     smem: SharedMemory
@@ -56,9 +54,6 @@ class Tile:
     rows: int
     row_nbytes: int
     where: Range
-    known: list[NDArray[np.intp]] = field(
-        default_factory=list, init=False, repr=False, compare=False
-    )
 
     @classmethod
     def of(
@@ -86,14 +81,8 @@ class Tile:
 
     def read(self) -> Bytes:
         """Gather the tile, shape (rows, row_nbytes)."""
-        return self.smem.gather_chunks_async(self.chunks, self.where)
-
-    @property
-    def chunks(self) -> NDArray[np.intp]:
-        """Number of every chunk, counted from the first byte of shared memory."""
-        if not self.known:
-            self.known.append(self.desc.chunk_index(self.rows, self.row_nbytes))
-        return self.known[0]
+        chunks = self.desc.chunk_index(self.rows, self.row_nbytes)
+        return self.smem.gather_chunks_async(chunks, self.where)
 
 
 def tile_range(
@@ -272,12 +261,10 @@ def read_scales(scales: Scales, who: str, sf_id: int, count: int) -> NDArray[np.
     """
     columns, parts = scales.where.nbytes // 4, scales.parts
     copies = 4 // parts
-    cells = scales.tmem.read(scales.where)
-    whole = cells.tobytes()
-    size = len(whole) // parts
-    first = [whole[i : i + size // copies] for i in range(0, len(whole), size)]
-    if whole != b"".join(copies * each for each in first):
-        cells = cells.reshape(parts, copies, SF_ROWS, columns, 4)
+    words = scales.tmem.read(scales.where).view(np.uint32)
+    words = words.reshape(parts, copies, SF_ROWS, columns)
+    if any(part.tobytes() != copies * part[0].tobytes() for part in words):
+        cells = words.view(np.uint8).reshape(parts, copies, SF_ROWS, columns, 4)
         part, copy, lane, column, byte = np.argwhere(cells != cells[:, :1])[0]
         row = column * SF_ROWS + lane + part * scales.rows
         first = copies * SF_ROWS * part + lane
@@ -296,8 +283,7 @@ def read_scales(scales: Scales, who: str, sf_id: int, count: int) -> NDArray[np.
             if parts == 1
             else "copy with 64x128b.warpx2::01_23",
         )
-    words = np.frombuffer(b"".join(first), np.uint32).reshape(parts, SF_ROWS, columns)
-    by_row = np.ascontiguousarray(words.swapaxes(1, 2))  # (parts, columns, 32)
+    by_row = np.ascontiguousarray(words[:, 0].swapaxes(1, 2))  # (parts, columns, 32)
     codes = by_row.view(np.uint8).reshape(parts, columns * SF_ROWS, 4)
     if (columns * SF_ROWS, count) != (scales.rows, 4):
         codes = codes[:, : scales.rows, sf_id : sf_id + count]

@@ -19,7 +19,6 @@ from fp4ref.hardware.cta_pair import participants, with_group
 from fp4ref.hardware.data_path import DATA_PATHS
 from fp4ref.hardware.instr_descriptor import MMA_M as MMA_M
 from fp4ref.hardware.instr_descriptor import InstrDescriptor as InstrDescriptor
-from fp4ref.hardware.mma_in_place import multiply_in_place
 from fp4ref.hardware.mma_operands import (
     SF_ROWS,
     Accumulator,
@@ -239,11 +238,6 @@ def _multiply(
     who: str, i: InstrDescriptor, vec_size: int, shares: Sequence[Share]
 ) -> None:
     """Land an MMA: read what it names, multiply, write D."""
-    left = None
-    if len(shares) == 1:
-        left = multiply_in_place(shares[0], i, MMA_K // vec_size)
-        if left is not None and not left.any():
-            return
     tiles = [(share.a.read(), share.b.read()) for share in shares]
     b = join_rows([rows for _, rows in tiles])
     negate = i.negate_a, i.negate_b
@@ -252,8 +246,7 @@ def _multiply(
         scales_a = read_scales(sfa, who, i.a_sf_id, MMA_K // vec_size)
         scales_b = read_scales(sfb, who, i.b_sf_id, MMA_K // vec_size)
         step = PackedStep(a, b, scales_a, scales_b, negate, i.scale_format, vec_size)
-        clean = not share.d.enable_input
-        share.d.update(partial(add_packed, step, clean=clean, left=left))
+        share.d.update(partial(add_packed, step, clean=not share.d.enable_input))
 
 
 def commit(

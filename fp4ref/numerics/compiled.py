@@ -95,11 +95,6 @@ def read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return view
 
 
-def own(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return a C-contiguous array that may be written, a copy if need be."""
-    return np.require(array, requirements=("C", "W"))
-
-
 def in_pieces(
     loop: Callable[..., Any], count: int, least: int, *arguments: Any
 ) -> list[Any]:

@@ -25,7 +25,7 @@ import numpy as np
 
 from fp4ref.numerics.elements import ScaleFormat
 from fp4ref.numerics.factors import Bools
-from fp4ref.numerics.formats import F32, I64, U8, U32
+from fp4ref.numerics.formats import F32, U8
 from fp4ref.numerics.groups import scale_numbers
 
 
@@ -53,33 +53,6 @@ class PackedStep(NamedTuple):
     vec_size: int
 
 
-class PlacedStep(NamedTuple):
-    """The same, where they lie.
-
-    Attributes
-    ----------
-    data : (bytes,)
-        Shared memory.
-    chunks : (M, 2), (N, 2)
-        Of A and B: number of the 16 bytes that a half of a row is.
-    cells : (128, 512)
-        TMEM. All four quarters of its lanes hold the scales; row r is in lane r % 32.
-    columns, ids
-        Of the scales of A and of B: the first column, and the first byte of a cell.
-    per_row
-        Scales of a row.
-    """
-
-    data: U8
-    chunks: tuple[I64, I64]
-    cells: U32
-    columns: tuple[int, int]
-    ids: tuple[int, int]
-    per_row: int
-    negate: tuple[bool, bool]
-    scale_format: ScaleFormat
-
-
 def add_step(step: PackedStep, d: F32, at: tuple[int, int]) -> Bools | None:
     """Add an instruction to a block of D, row by row where that is exact.
 
@@ -95,45 +68,10 @@ def add_step(step: PackedStep, d: F32, at: tuple[int, int]) -> Bools | None:
     """
     from fp4ref.numerics import compiled, float32_step_jit
 
-    a, b, sfa, sfb = (compiled.own(each) for each in step[:4])
+    a, b, sfa, sfb = (compiled.read_only(each) for each in step[:4])
+    negate_a, negate_b = step.negate
+    signs = (-1.0 if negate_a else 1.0), (-1.0 if negate_b else 1.0)
     left = np.empty(len(a), np.bool_)
     numbers = scale_numbers(step.scale_format)
-    count = float32_step_jit.add_step(
-        (a, b), _signs(step.negate), (sfa, sfb), numbers, d, at, left
-    )
+    count = float32_step_jit.add_step((a, b), signs, (sfa, sfb), numbers, d, at, left)
     return left if count else None
-
-
-def add_placed(step: PlacedStep, d: F32, at: tuple[int, int]) -> Bools | None:
-    """Do as `add_step`, with operands where they lie.
-
-    Returns
-    -------
-    (M,)
-        The rows that are left as they were.
-    None
-        The quarters of lanes hold different scales: nothing was done.
-    """
-    from fp4ref.numerics import float32_step_jit
-
-    left = np.empty(len(step.chunks[0]), np.bool_)
-    count = float32_step_jit.add_placed(
-        step.data,
-        step.chunks,
-        step.cells,
-        step.columns,
-        step.ids,
-        step.per_row,
-        _signs(step.negate),
-        scale_numbers(step.scale_format),
-        d,
-        at,
-        left,
-    )
-    return None if count < 0 else left
-
-
-def _signs(negate: tuple[bool, bool]) -> tuple[float, float]:
-    """Return what A and B are multiplied by."""
-    of_a, of_b = negate
-    return (-1.0 if of_a else 1.0), (-1.0 if of_b else 1.0)

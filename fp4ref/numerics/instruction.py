@@ -68,14 +68,7 @@ def mma_block_scaled(
     return d
 
 
-def add_packed(
-    step: PackedStep,
-    d: F32,
-    at: tuple[int, int],
-    *,
-    clean: bool,
-    left: Bools | None = None,
-) -> None:
+def add_packed(step: PackedStep, d: F32, at: tuple[int, int], *, clean: bool) -> None:
     """Compute one K=64 instruction in place.
 
     Parameters
@@ -85,19 +78,17 @@ def add_packed(
         row and a column.
     clean
         C is +0, whatever is there.
-    left : (M,), optional
-        The rows that `float32_step` has left, if it has done the others.
     """
     from fp4ref.numerics import compiled
 
     block = d[at[0] : at[0] + len(step.a), at[1] : at[1] + len(step.b)]
+    left: Bools | None = np.ones(len(step.a), np.bool_)
+    if clean:
+        block[:] = 0
+    if compiled.AVAILABLE:
+        left = add_step_float32(step, d, at)
     if left is None:
-        if clean:
-            block[:] = 0
-        if not compiled.AVAILABLE:
-            left = np.ones(len(step.a), np.bool_)
-        elif (left := add_step_float32(step, d, at)) is None:
-            return
+        return
     block[left] = mma_block_scaled(
         codes_of(step.a[left], negate=step.negate[0]),
         codes_of(step.b, negate=step.negate[1]),
