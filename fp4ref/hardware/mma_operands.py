@@ -8,7 +8,7 @@ in both CTAs: each has its own rows of A and D, and half of the rows of B.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -47,6 +47,8 @@ class Tile:
     ----------
     where
         Bounding range, for conflicts, bounds and the trace.
+    known
+        Numbers of its chunks, once they have been asked for.
     """
 
     smem: SharedMemory
@@ -54,6 +56,9 @@ class Tile:
     rows: int
     row_nbytes: int
     where: Range
+    known: list[NDArray[np.intp]] = field(
+        default_factory=list, init=False, repr=False, compare=False
+    )
 
     @classmethod
     def of(
@@ -81,8 +86,14 @@ class Tile:
 
     def read(self) -> Bytes:
         """Gather the tile, shape (rows, row_nbytes)."""
-        chunks = self.desc.chunk_index(self.rows, self.row_nbytes)
-        return self.smem.gather_chunks_async(chunks, self.where)
+        return self.smem.gather_chunks_async(self.chunks, self.where)
+
+    @property
+    def chunks(self) -> NDArray[np.intp]:
+        """Number of every chunk, counted from the first byte of shared memory."""
+        if not self.known:
+            self.known.append(self.desc.chunk_index(self.rows, self.row_nbytes))
+        return self.known[0]
 
 
 def tile_range(

@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -297,17 +296,7 @@ class SmemDescriptor:
         Shape (rows, row_nbytes / 16). Addresses are in units of chunks, and no swizzle
         tears one.
         """
-        period = self.start & (_PERIOD - 1)
-        chunks = _tile_chunks(
-            self.swizzle,
-            period,
-            self.leading_nbytes,
-            self.stride_nbytes,
-            rows,
-            row_nbytes,
-            self.base_offset,
-        )
-        return chunks + ((self.start - period - BASE) >> 4)
+        return (self.offsets(rows, row_nbytes)[:, ::CHUNK] - BASE) // CHUNK
 
     def mn_major_offsets(self, k: int, row_nbytes: int) -> NDArray[np.int64]:
         """Shared address of every byte of an MN-major tile, shape (k, row_nbytes).
@@ -362,12 +351,6 @@ def _tile_offsets(
     linear = start + row // 8 * stride_nbytes + row % 8 * pitch + inner
     counted = linear - (base_offset << 7)
     return np.asarray(linear ^ counted ^ swizzle.swizzle(counted), np.int64)
-
-
-@lru_cache(maxsize=256)
-def _tile_chunks(*layout: Any) -> NDArray[np.intp]:
-    """Return every 16th byte of `_tile_offsets`, in chunks."""
-    return np.asarray(_tile_offsets(*layout)[:, ::CHUNK] >> 4, np.intp)
 
 
 @lru_cache(maxsize=256)

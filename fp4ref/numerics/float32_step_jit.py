@@ -13,9 +13,13 @@ from fp4ref.numerics.factors import Bools
 from fp4ref.numerics.formats import F32, F64, U8
 from fp4ref.numerics.group_sums_jit import HALVES
 from fp4ref.numerics.sides import NO_UNIT, ScaleNumbers
+from fp4ref.numerics.vectors import wide_vectors
 
 PAIRS: Final = GROUP // 2
 """Bytes of a group."""
+
+ROWS: Final = 4
+"""Of A that are multiplied at a time."""
 
 UNITS: Final = 2.0**24
 """A sum of at most so many units is exact in float32."""
@@ -44,7 +48,7 @@ class Operand(NamedTuple):
 
     Attributes
     ----------
-    values : (rows, 64)
+    values : (rows and zeros to a multiple of `ROWS`, 64)
         Of each group the even elements, then the odd ones: along K any order will do.
         Twice an element times half its scale.
     unit, power
@@ -64,7 +68,8 @@ class Operand(NamedTuple):
 def lay_out(packed: U8, sign: float, scales: U8, of: ScaleNumbers) -> Operand:
     """Lay out A, or B, and find its bounds."""
     rows, of_scale = packed.shape[0], scales.shape[1]
-    values, bounds = np.empty((rows, K_STEP), np.float32), np.empty((3, rows))
+    values = np.empty((rows + -rows % ROWS, K_STEP), np.float32)
+    values[rows:], bounds = 0, np.empty((3, rows))
     for row in range(rows):
         line, to = packed[row], values[row]
         unit, power, square, is_nan = NO_UNIT, 0.0, 0.0, False
@@ -101,24 +106,23 @@ def transposed(values: F32) -> F32:
 
 
 @njit(cache=True, fastmath={"contract"})
-def two_rows(x: F32, y: F32, b: F32, to_x: F32, to_y: F32) -> None:
-    """Multiply two rows of A by B; all sums are exact, so that their order is free."""
-    to_x[:] = 0
-    to_y[:] = 0
-    for k in range(0, x.size, 8):
+def four_rows(a: F32, b: F32, to: F32) -> None:
+    """Multiply four rows of A by B; all sums are exact, so that their order is free."""
+    wide_vectors()
+    x, y, z, w = a[0], a[1], a[2], a[3]
+    to_x, to_y, to_z, to_w = to[0], to[1], to[2], to[3]
+    to[:] = 0
+    for k in range(0, x.size, 4):
         x0, x1, x2, x3 = x[k], x[k + 1], x[k + 2], x[k + 3]
-        x4, x5, x6, x7 = x[k + 4], x[k + 5], x[k + 6], x[k + 7]
         y0, y1, y2, y3 = y[k], y[k + 1], y[k + 2], y[k + 3]
-        y4, y5, y6, y7 = y[k + 4], y[k + 5], y[k + 6], y[k + 7]
+        z0, z1, z2, z3 = z[k], z[k + 1], z[k + 2], z[k + 3]
+        w0, w1, w2, w3 = w[k], w[k + 1], w[k + 2], w[k + 3]
         for j in range(to_x.size):
             b0, b1, b2, b3 = b[k, j], b[k + 1, j], b[k + 2, j], b[k + 3, j]
-            b4, b5, b6, b7 = b[k + 4, j], b[k + 5, j], b[k + 6, j], b[k + 7, j]
-            to_x[j] += (x0 * b0 + x1 * b1 + x2 * b2 + x3 * b3) + (
-                x4 * b4 + x5 * b5 + x6 * b6 + x7 * b7
-            )
-            to_y[j] += (y0 * b0 + y1 * b1 + y2 * b2 + y3 * b3) + (
-                y4 * b4 + y5 * b5 + y6 * b6 + y7 * b7
-            )
+            to_x[j] = to_x[j] + x0 * b0 + x1 * b1 + x2 * b2 + x3 * b3
+            to_y[j] = to_y[j] + y0 * b0 + y1 * b1 + y2 * b2 + y3 * b3
+            to_z[j] = to_z[j] + z0 * b0 + z1 * b1 + z2 * b2 + z3 * b3
+            to_w[j] = to_w[j] + w0 * b0 + w1 * b1 + w2 * b2 + w3 * b3
 
 
 @njit(cache=True)
@@ -130,6 +134,7 @@ def add_row(products: F32, d: F32, least: float, most: float) -> bool:
     least, most
         Magnitudes of a sum and of D that the model truncates nothing of.
     """
+    wide_vectors()
     low, high = np.float32(least), np.float32(most)
     doubts = 0
     for j in range(d.size):
@@ -157,23 +162,21 @@ def add_step(
     left: Bools,
 ) -> int:
     """Do `float32_step.add_step`; mark the rows that are left, and count them."""
+    wide_vectors()
     a = lay_out(packed[0], signs[0], scales[0], of)
     b = lay_out(packed[1], signs[1], scales[1], of)
-    by_lane = transposed(b.values)
+    by_lane = transposed(b.values[: b.unit.size])
     length = b.length.max() / UNITS
     power, unit = b.power.max() * NEAR, b.unit.min() * KEPT
     (top, first), (rows, columns) = at, (left.size, b.unit.size)
-    x, y = np.empty(columns, np.float32), np.empty(columns, np.float32)
+    products = np.empty((ROWS, columns), np.float32)
     left[:] = True
-    for i in range(0, rows, 2):
-        j = min(i + 1, rows - 1)
-        of_x, of_y = a.length[i] * length <= 1, a.length[j] * length <= 1
-        if of_x or of_y:
-            two_rows(a.values[i], a.values[j], by_lane, x, y)
-        if of_x:
-            row = d[top + i, first : first + columns]
-            left[i] = not add_row(x, row, a.power[i] * power, a.unit[i] * unit)
-        if of_y and j > i:
-            row = d[top + j, first : first + columns]
-            left[j] = not add_row(y, row, a.power[j] * power, a.unit[j] * unit)
+    for some in range(0, rows, ROWS):
+        stop = min(some + ROWS, rows)
+        if a.length[some:stop].min() * length <= 1:
+            four_rows(a.values[some : some + ROWS], by_lane, products)
+        for i in range(some, stop):
+            if a.length[i] * length <= 1:
+                row, sums = d[top + i, first : first + columns], products[i - some]
+                left[i] = not add_row(sums, row, a.power[i] * power, a.unit[i] * unit)
     return int(left.sum())

@@ -82,12 +82,12 @@ def add_packed(step: PackedStep, d: F32, at: tuple[int, int], *, clean: bool) ->
     from fp4ref.numerics import compiled
 
     block = d[at[0] : at[0] + len(step.a), at[1] : at[1] + len(step.b)]
-    left: Bools | None = np.ones(len(step.a), np.bool_)
     if clean:
         block[:] = 0
-    if compiled.AVAILABLE:
-        left = add_step_float32(step, d, at)
-    if left is None:
+    left: Bools | None
+    if not compiled.AVAILABLE:
+        left = np.ones(len(step.a), np.bool_)
+    elif (left := add_step_float32(step, d, at)) is None:
         return
     block[left] = mma_block_scaled(
         codes_of(step.a[left], negate=step.negate[0]),

@@ -110,12 +110,15 @@ def load(context: LaunchContext, each: Instruction, form: Form) -> Action:
     how = strength(each.opcode)
 
     def act(state: WarpState) -> None:
-        lanes = lanes_of(state.mask)
-        addresses = at(state)[lanes]
+        lanes, addresses = lanes_of(state.mask), at(state)
+        if state.mask != FULL:
+            addresses = addresses[lanes]
         check_alignment(state, addresses, nbytes, each.opcode)
         data, defined = _read(state, space, lanes, addresses, nbytes, how)
-        spread = np.zeros((LANES, nbytes), np.uint8)
-        spread[lanes] = data
+        spread = data
+        if state.mask != FULL:
+            spread = np.zeros((LANES, nbytes), np.uint8)
+            spread[lanes] = data
         values = spread.view(dtype)
         if kind == "b128":
             puts[0](state, values)

@@ -92,7 +92,13 @@ def lanes_of(mask: int) -> NDArray[np.intp]:
 
 def lanes_to_mask(lanes: NDArray[np.bool_]) -> int:
     """Gather a predicate into a 32-bit mask."""
-    return int.from_bytes(np.packbits(lanes, bitorder="little").tobytes(), "little")
+    return _mask_of(lanes.tobytes())
+
+
+@lru_cache(maxsize=4096)
+def _mask_of(lanes: bytes) -> int:
+    bits = np.packbits(np.frombuffer(lanes, np.bool_), bitorder="little")
+    return int.from_bytes(bits.tobytes(), "little")
 
 
 @dataclass
