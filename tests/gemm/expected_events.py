@@ -37,10 +37,11 @@ UNITS = {
 """Units on which an issued operation lands, in this order."""
 
 
-def event_count(g: Gemm, tiles_per_cta: list[int], false_peeks: int) -> int:
+def event_count(g: Gemm, tiles_per_cta: list[int], vain_peeks: int) -> int:
     """Events of a run over the whole grid, in closed form.
 
-    A false peek costs one event, the wait that follows; a true one costs none.
+    A vain peek costs one event, the wait that follows; what a round does not peek at,
+    it waits for.
     """
     c, clc = int(g.loads_c), int(g.clc)
     acc, fetch = g.accumulator_stages, 6 if clc else 1
@@ -62,7 +63,7 @@ def event_count(g: Gemm, tiles_per_cta: list[int], false_peeks: int) -> int:
         * (per_tile + per_k_tile * g.k_tiles + per_subtile * g.subtiles)
         + by_column
         + reuse * (g.scale_buffers == 2)
-        + false_peeks
+        + vain_peeks
     )
 
 

@@ -58,8 +58,12 @@ class MmaWarp(Cta):
             stage = yield from acc.enter()
             yield sync("tcgen05.fence::after_thread_sync")
             yield note("accumulate", value="zero", stage=stage)
+            whole = self.rounds(ab.count)
             for k_tile in range(g.k_tiles):
-                yield from self.k_tile(ab, tile, stage, k_tile)
+                if k_tile in whole:
+                    ab.told = False  # a peek before a round is asked in vain
+                peeks = k_tile + 1 < g.k_tiles and k_tile not in whole
+                yield from self.k_tile(ab, tile, stage, k_tile, peeks)
             facts = {"index": ab.index, "phase": ab.parity, "count": ab.count}
             yield note("mma.exit", k_tiles=g.k_tiles, **facts)
             yield issue("tcgen05.commit", mbar=s.acc_full + 8 * stage, count=1)
@@ -69,12 +73,26 @@ class MmaWarp(Cta):
         yield sync("tcgen05.dealloc", taddr=0, columns=TMEM_COLUMNS)
         yield note("exit", columns_allocated=0)
 
-    def k_tile(self, ab: Side, tile: Tile, acc_stage: int, k_tile: int) -> Agent:
+    def rounds(self, count: int) -> range:
+        """Give the k-tiles that whole double rounds of the ring use.
+
+        A CTA counts its k-tiles through all its tiles; a round begins with one whose
+        number divides by its length, and ends within the tile.
+        """
+        length = 2 * self.g.ring
+        first = -count % length
+        left = 0 if self.g.rolled else self.g.k_tiles - first
+        rounds = max(0, left) // length
+        return range(first, first + rounds * length)
+
+    def k_tile(
+        self, ab: Side, tile: Tile, acc_stage: int, k_tile: int, peeks: bool
+    ) -> Agent:
         """Wait, 8 scale copies, 4 MMAs, one commit to the stage's empty barrier."""
         g, s = self.g, self.s
         number = ab.count
         i = yield from ab.enter()
-        if k_tile + 1 < g.k_tiles:
+        if peeks:
             yield from ab.peek()
         yield sync("elect.sync", mask=ALL_LANES, lane=0)
         if g.scale_buffers == 2 and number >= 2:

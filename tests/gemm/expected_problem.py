@@ -45,6 +45,7 @@ class Gemm:
     ue8m0: bool = False
     reuse: bool = False
     delay: bool = False
+    rolled: bool = False
 
     @property
     def tx_bytes(self) -> int:
