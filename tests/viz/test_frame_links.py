@@ -17,14 +17,14 @@ INDEX = "../frames.html"
 
 
 def links(chromium: Any, path: Path) -> list[list[str]]:
-    """Every link of the first player's event: its address and its words."""
+    """Links of the first player's event that stay in the book: address and words."""
     with local_page(chromium) as page:
         page.goto(path.as_uri())
         page.locator(".fp4ref-picture svg").wait_for()
         found = page.locator(".fp4ref-event a").evaluate_all(
             "all => all.map((a) => [a.getAttribute('href'), a.textContent])"
         )
-    return list(found)
+    return [each for each in found if not each[0].startswith("https:")]
 
 
 def opened_at(run: fp4ref.Run, id: str) -> viz.Player:

@@ -261,7 +261,7 @@ def test_every_tile_ends_stored(
         "loading",
         "MMA",
         "summed",
-        "of 4",
+        "of 4 boxes stored",
         "stored",
     ]
     page = open_players(viz.play(run, view="tiles"))
@@ -271,7 +271,7 @@ def test_every_tile_ends_stored(
         page.evaluate(f"() => {PLAYER}.go({step})")
         for row in page.locator(".fp4ref-twin tbody tr").all_inner_texts():
             tile, state, _ = row.split("\t")
-            (now,) = [i for i, w in enumerate(order) if state == w or w == state[2:6]]
+            now = order.index(state.lstrip("1234 "))
             assert now >= best.get(tile, 0), (step, row)
             best[tile] = now
     assert list(best.values()) == [len(order) - 1] * 6

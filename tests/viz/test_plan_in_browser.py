@@ -68,9 +68,9 @@ def test_roles_are_those_of_the_plan(small: fp4ref.Run, open_players: Any) -> No
         lane_names(open_players(viz.play(with_meta(small, meta))))
         for meta in (small.meta, other, without)
     ]
-    assert found[0] >= {"warp0  MMA", "warp1  tile scheduler", "warp7  epilogue"}
-    assert found[1] >= {"warp1  MMA", "warp0  tile scheduler", "warp7  epilogue"}
-    assert found[2] >= {f"warp{i}  role not recorded" for i in (0, 1, 7)}
+    assert found[0] >= {"warp 0 MMA", "warp 1 tile scheduler", "warp 7 epilogue"}
+    assert found[1] >= {"warp 1 MMA", "warp 0 tile scheduler", "warp 7 epilogue"}
+    assert found[2] >= {f"warp {i} role not recorded" for i in (0, 1, 7)}
 
 
 def lane_names(page: Any) -> set[str]:
