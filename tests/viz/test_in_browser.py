@@ -271,6 +271,8 @@ def test_every_tile_ends_stored(
         page.evaluate(f"() => {PLAYER}.go({step})")
         for row in page.locator(".fp4ref-twin tbody tr").all_inner_texts():
             tile, state, _ = row.split("\t")
+            if not tile.startswith("("):  # an answer of launch control
+                continue
             now = order.index(state.lstrip("1234 "))
             assert now >= best.get(tile, 0), (step, row)
             best[tile] = now
