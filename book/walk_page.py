@@ -45,7 +45,7 @@ def page() -> str:
         step=first,
     )
     text = shown.page(frames="frames.html").replace("</main>", f"{_BACK}</main>")
-    return text.replace("<main>", f"<main>{tour.panel(trace())}", 1)
+    return text.replace("</h1>", f"</h1>{tour.panel(trace())}", 1)
 
 
 def trace() -> Trace:

@@ -38,5 +38,5 @@ def test_the_books_run_of_a_notebook(name: str, site: Path) -> None:
 
 def test_running_them_leaves_no_files(site: Path) -> None:
     """Beside the pages there are only the pictures that the book draws."""
-    suffixes = {each.suffix for each in GENERATED.iterdir()}
+    suffixes = {each.suffix for each in GENERATED.rglob("*") if each.is_file()}
     assert suffixes == {".ipynb", ".svg"}
