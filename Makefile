@@ -56,10 +56,13 @@ help:
 walk: .venv/core
 	@$(BIN)/fp4ref walk
 
+# No question about news, and no request for them, stands before the first page.
+LAB := jupyterlab --LabApp.app_settings_dir=notebooks/settings
+
 # The class edition: Run All answers nothing. What was answered stays from day to day.
 lab: .venv/lab
 	@$(BIN)/python -m fp4ref.lessons.classroom student --keep
-	$(BIN)/python -m jupyterlab class/student/00_start_here.ipynb
+	$(BIN)/python -m $(LAB) class/student/00_start_here.ipynb
 
 book: .venv/book
 	@echo "building the site; its notebooks run, about a minute the first time"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
@@ -28,6 +27,13 @@ READY = """() => {
   return c?.isReady && c.session?.kernel?.status === 'idle' }"""
 
 
+def of_make_lab() -> list[str]:
+    """JupyterLab and its options, as the Makefile starts it."""
+    text = (NOTEBOOKS.parent / "Makefile").read_text("utf-8")
+    (words,) = re.findall("^LAB := (.*)$", text, re.MULTILINE)
+    return words.split()
+
+
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A JupyterLab server on a copy of the notebooks; its address."""
@@ -35,18 +41,13 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     root = tmp_path_factory.mktemp("lab")
     for name in (NAME, PICTURE):
         shutil.copy(NOTEBOOKS / name, root / name)
-    settings = root / "config" / "labconfig"
-    settings.mkdir(parents=True)
-    news = {"@jupyterlab/apputils-extension:announcements": True}
-    (settings / "page_config.json").write_text(json.dumps({"disabledExtensions": news}))
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     command = [
-        *(sys.executable, "-m", "jupyterlab", "--allow-root", "--no-browser"),
+        *(sys.executable, "-m", *of_make_lab(), "--allow-root", "--no-browser"),
         *("--ip=127.0.0.1", f"--port={port}", f"--IdentityProvider.token={TOKEN}"),
         f"--ServerApp.root_dir={root}",
-        "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
         "--expose-app-in-browser",
     ]
     environment = os.environ | {
@@ -57,7 +58,12 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     environment.pop("FP4REF_STATIC", None)
     log = (root / "log").open("w")
     server = subprocess.Popen(
-        command, env=environment, stdout=log, stderr=log, start_new_session=True
+        command,
+        cwd=NOTEBOOKS.parent,
+        env=environment,
+        stdout=log,
+        stderr=log,
+        start_new_session=True,
     )
     address = f"http://127.0.0.1:{port}"
     try:
@@ -111,6 +117,7 @@ def test_step_rewind_and_read_back(chromium: Any, lab: str, theme: str) -> None:
         )
         player = page.locator(".jp-OutputArea .fp4ref-player").first
         player.wait_for(timeout=120_000)
+        assert page.get_by_text("Jupyter news").all_inner_texts() == []
         picture = page.locator(".jp-RenderedMarkdown img")
         assert picture.evaluate("(i) => i.complete && i.naturalWidth") == 360
         if folder := os.environ.get("FP4REF_SCREENSHOTS"):
