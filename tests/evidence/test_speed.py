@@ -153,6 +153,9 @@ def test_turns_are_measured_in_processes_with_so_many_threads() -> None:
         else:
             assert each["ratio"] == each["numpy_seconds"] / each["seconds"]
             assert sum(each["shares"].values()) == pytest.approx(1)
+    table = CliRunner().invoke(app, asked[:-1], env={"COLUMNS": "80"}).output
+    assert "matmul, ordinary" in table
+    assert "…" not in table, "a column is cut"
 
 
 def test_tables_give_the_values_that_dequantize_gives() -> None:
