@@ -39,6 +39,7 @@ import notebook_pages  # noqa: E402
 import pairs  # noqa: E402
 import pieces  # noqa: E402
 import quantisers  # noqa: E402
+import races  # noqa: E402
 import removals  # noqa: E402
 import rings  # noqa: E402
 import rooms  # noqa: E402
@@ -107,6 +108,7 @@ def parts() -> dict[str, str]:
         "_generated/quantisers.md": quantisers.page(),
         "_generated/tiers.md": tiers.page(),
         f"_generated/{tiers.FILE}": tiers.picture(),
+        "_generated/races.md": races.page(),
         "_generated/removals.md": removals.page(),
         **four_bits.pages(),
         "_generated/tour.md": tour.page(walk_page.trace()),

@@ -277,7 +277,7 @@ await player.default.render({{model, el: document.getElementById("{name}")}});
             "<style>:root{color-scheme:light dark}"
             "body{background:Canvas;color:CanvasText;font:14px system-ui,sans-serif}"
             "h1{font-size:20px;margin:8px 0}"
-            "main h1+* .fp4ref-title{display:none}</style>"
+            "main h1~* .fp4ref-title{display:none}</style>"
             f"<title>{title}</title></head>"
             f"<body><main><h1>{title}</h1><div>{self.static_html(frames=frames)}</div>"
             "</main></body></html>"

@@ -92,6 +92,11 @@ ON_THE_SITE = [
         (r"published model", r"MMA-Sim"),
     ),
     Task(
+        "What is a data race, and how is it reported?",
+        (Search("race"), Click("Data races")),
+        (r"one of them is a write", r"RaceFault: "),
+    ),
+    Task(
         "How does the machine report a hang?",
         (Click("04. mbarriers and pipelines"),),
         (r"DeadlockError",),

@@ -82,6 +82,7 @@ def test_the_tour_by_links_and_by_keys(chromium: Any, site: Path, width: int) ->
             shown = page.locator("[data-stop]:visible")
             assert shown.get_attribute("data-stop") == str(number)
             assert shown.bounding_box()["y"] >= 0, "the player hides it"
+            assert not player.locator(".fp4ref-title").is_visible(), "said twice"
             assert page.evaluate("document.documentElement.scrollWidth") <= width
             if number == 8 or (width == 390 and number == 2):
                 break
