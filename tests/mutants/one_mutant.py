@@ -14,7 +14,7 @@ import signal
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection
 from pathlib import Path
 
@@ -47,6 +47,11 @@ class Verdict:
     how: str = ""
     seconds: float = 0.0
     tests: int = 0
+
+    def after(self, earlier: Verdict) -> Verdict:
+        """Return this verdict with what the earlier ones took beside its own."""
+        seconds = round(self.seconds + earlier.seconds, 1)
+        return replace(self, seconds=seconds, tests=self.tests + earlier.tests)
 
 
 class First:

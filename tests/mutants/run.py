@@ -98,10 +98,8 @@ def tried(mutant: Mutant, tree: Path, measured: Touching) -> Verdict:
             limit = 20 + int(4 * sum(measured.cost[test] for test in part))
             with changed(tree, mutant.file, mutant.changed(right)):
                 found = verdict(tree, part, limit, environment)
-            found.seconds = round(found.seconds + total.seconds, 1)
-            found.tests += total.tests
-            total = found
-            if found.verdict != "survived":
+            total = found.after(total)
+            if total.verdict != "survived":
                 break
     return total
 
@@ -119,10 +117,8 @@ def everywhere(mutant: Mutant, work: Path) -> Verdict:
         measured = touching(work, room)
         if measured.knows(mutant):
             found = tried(mutant, tree, measured)
-            found.seconds = round(found.seconds + total.seconds, 1)
-            found.tests += total.tests
-            total = found
-            if found.verdict != "survived":
+            total = found.after(total)
+            if total.verdict != "survived":
                 break
     return total
 
