@@ -23,11 +23,12 @@ import numpy.typing as npt
 
 from fp4ref.numerics import compiled
 
-_NAMES: Final = (
-    *("scipy_openblas_{}_num_threads64_", "scipy_openblas_{}_num_threads"),
-    *("openblas_{}_num_threads64_", "openblas_{}_num_threads"),
-)
-"""Of OpenBLAS's functions, as NumPy's builds have them."""
+_NAMES: Final = (("scipy_", "64_"), ("scipy_", ""), ("", "64_"), ("", ""))
+"""What stands before and behind OpenBLAS's functions in NumPy's builds; with 64, their
+integers have as many bits."""
+
+_ROW_MAJOR, _AS_IT_IS, _TRANSPOSED = 101, 111, 112
+"""CBLAS's words."""
 
 _PIECES: Final = 2
 """For each thread, as another process may hold up one of them."""
@@ -36,10 +37,17 @@ Real = TypeVar("Real", np.float32, np.float64)
 
 
 class _OpenBlas(NamedTuple):
-    """How many threads a product takes."""
+    """How many threads a product takes, and the product of float32.
+
+    Attributes
+    ----------
+    sgemm
+        ``cblas_sgemm``.
+    """
 
     get: Callable[[], int]
     set: Callable[[int], Any]
+    sgemm: Callable[..., Any]
 
 
 @cache
@@ -51,11 +59,21 @@ def _open_blas() -> _OpenBlas | None:
         )
     except (ImportError, OSError):
         return None
-    for name in _NAMES:
+    for before, behind in _NAMES:
         try:
-            return _OpenBlas(*(library[name.format(do)] for do in ("get", "set")))
+            get, set_ = (
+                library[f"{before}openblas_{do}_num_threads{behind}"]
+                for do in ("get", "set")
+            )
+            sgemm = library[f"{before}cblas_sgemm{behind}"]
         except AttributeError:
             continue
+        integer = ctypes.c_int64 if behind else ctypes.c_int32
+        words, sizes = [ctypes.c_int] * 3, [integer] * 3
+        operand, real = [ctypes.c_void_p, integer], ctypes.c_float
+        sgemm.argtypes = [*words, *sizes, real, *operand, *operand, real, *operand]
+        sgemm.restype = None
+        return _OpenBlas(get, set_, sgemm)
     return None
 
 
@@ -99,17 +117,49 @@ def one_thread() -> Iterator[None]:
 
 
 def multiply(
-    a: npt.NDArray[Real], b: npt.NDArray[Real], out: npt.NDArray[Real] | None = None
+    a: npt.NDArray[Real],
+    b: npt.NDArray[Real],
+    out: npt.NDArray[Real] | None = None,
+    add: bool = False,
 ) -> npt.NDArray[Real]:
-    """Return ``a @ b.T``, by as many threads as BLAS had before `one_thread`."""
+    """Return ``a @ b.T``, by as many threads as BLAS had before `one_thread`.
+
+    Parameters
+    ----------
+    add
+        To what is in `out`, in pieces of K as BLAS takes them.
+    """
     d = np.empty((len(a), len(b)), a.dtype) if out is None else out
     threads = min(_HOLD.threads, compiled.THREADS) if _HOLD.count else 1
-    if threads == 1 or a.size * len(b) < compiled.SERIAL_LIMIT:
-        np.matmul(a, b.T, out=d)
-        return d
 
     def some_rows(first: int, last: int) -> None:
-        np.matmul(a[first:last], b.T, out=d[first:last])
+        rows = slice(first, last)
+        if add:
+            _accumulate(a[rows], b, d[rows])
+        else:
+            np.matmul(a[rows], b.T, out=d[rows])
 
-    compiled.in_pieces(some_rows, len(a), -(-len(a) // (_PIECES * threads)))
+    if threads == 1 or a.size * len(b) < compiled.SERIAL_LIMIT:
+        some_rows(0, len(a))
+    else:
+        compiled.in_pieces(some_rows, len(a), -(-len(a) // (_PIECES * threads)))
     return d
+
+
+def _accumulate(
+    a: npt.NDArray[Real], b: npt.NDArray[Real], d: npt.NDArray[Real]
+) -> None:
+    """Add ``a @ b.T`` to `d`; OpenBLAS needs no room for the product."""
+    blas = _open_blas()
+    fit = d.dtype == np.float32 and d.size > 0
+    fit = fit and a.strides[1] == b.strides[1] == d.strides[1] == d.itemsize
+    if blas is None or not fit:
+        d += a @ b.T
+        return
+    operands = [
+        (each.ctypes.data, each.strides[0] // each.itemsize) for each in (a, b, d)
+    ]
+    sizes = len(a), len(b), a.shape[1]
+    of_a, of_b, of_d = operands
+    words = _ROW_MAJOR, _AS_IT_IS, _TRANSPOSED
+    blas.sgemm(*words, *sizes, 1.0, *of_a, *of_b, 1.0, *of_d)

@@ -13,8 +13,9 @@ import numpy as np
 
 from fp4ref.numerics.decoded_operands import K_STEP
 from fp4ref.numerics.element import Element
-from fp4ref.numerics.factors import MOST_BINADES, NONE, Codes, Factors, Table
-from fp4ref.numerics.formats import I64, U8
+from fp4ref.numerics.elements import ElementFormat
+from fp4ref.numerics.factors import MOST_BINADES, NONE, Codes, E2M1Table, Factors, Table
+from fp4ref.numerics.formats import U8
 
 
 @lru_cache(maxsize=64)
@@ -50,10 +51,15 @@ _ONE: Final = Table(
 
 
 @cache
-def _units_of_e2m1() -> I64:
-    """Return the least unit of magnitudes, for all their halves or-ed together."""
+def _of_e2m1() -> E2M1Table:
     lowest = [(some & -some).bit_length() - 2 for some in range(16)]
-    return np.array([NONE, *lowest[1:]], np.int64)
+    values = 2 * ElementFormat.E2M1.element.decode(np.arange(16, dtype=np.uint8))
+    halves = np.abs(values).astype(np.int32)
+    return E2M1Table(
+        np.array([NONE, *lowest[1:]], np.int64),
+        halves << 16 | halves * halves,
+        values.astype(np.float32) + np.float32(0),
+    )
 
 
 def decode_factors(
@@ -84,7 +90,7 @@ def decode_factors(
     if scales is None:
         scales = np.zeros((rows, k // step), np.uint8)
     factors = Factors(
-        np.zeros((rows, k), np.float32),
+        np.empty((rows, k), np.float32),
         np.zeros(rows, np.int64),
         np.full((rows, k // step), NONE),
         np.full((rows, k // step), -NONE),
@@ -100,7 +106,7 @@ def decode_factors(
     codes, scales = compiled.read_only(codes), compiled.read_only(scales)
     least = compiled.PASS // max(k, 1)
     if element.name == "e2m1" and step == K_STEP and scale is not None:
-        arguments = codes, scales, _units_of_e2m1(), of_scales, factors
+        arguments = codes, scales, _of_e2m1(), of_scales, factors
         compiled.in_pieces(jit.decode_e2m1, rows, least, *arguments)
     else:
         both = codes, scales, of_elements, of_scales, factors

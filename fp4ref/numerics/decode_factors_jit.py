@@ -11,8 +11,8 @@ import numpy as np
 from fp4ref.numerics.compiled import njit
 from fp4ref.numerics.decoded_operands import GROUP, K_STEP
 from fp4ref.numerics.doubts import I32
-from fp4ref.numerics.factors import MOST_BINADES, NONE, Codes, Factors, Table
-from fp4ref.numerics.formats import F32, I64, U8
+from fp4ref.numerics.factors import MOST_BINADES, NONE, Codes, E2M1Table, Factors, Table
+from fp4ref.numerics.formats import F32, U8
 
 GROUPS = K_STEP // GROUP
 
@@ -53,6 +53,7 @@ def decode_row(
     """Decode one row."""
     bound_row(i, codes, scales, element, scale, out)
     if out.nan[i] or out.apart[i]:
+        out.values[i] = 0
         return
     blocks = scales.shape[1]
     vec, per_step = codes.shape[1] // blocks, blocks // out.unit.shape[1]
@@ -83,31 +84,24 @@ def decode(
 
 
 @njit(cache=True)
-def halves(code: int) -> np.int32:
-    """Return twice the magnitude of an E2M1 code: of 0 to 7, 0 1 2 3 4 6 8 12."""
-    m = np.int32(code) & np.int32(7)
-    return max(max(m, m + m - np.int32(4)), np.int32(4) * m - np.int32(16))
-
-
-@njit(cache=True)
-def measure_e2m1(codes: U8, present: I32, squares: I32) -> None:
+def measure_e2m1(codes: U8, sums: I32, present: I32, squares: I32) -> None:
     """Of each 16 codes of a row, or the halves together and add up their squares."""
     for group in range(present.size):
-        some, square = np.int32(0), np.int32(0)
+        some, total = np.int32(0), np.int32(0)
         for k in range(GROUP):
-            half = halves(codes[GROUP * group + k])
-            some |= half
-            square += half * half
-        present[group], squares[group] = some, square
+            of_code = sums[codes[GROUP * group + k]]
+            some |= of_code
+            total += of_code
+        present[group], squares[group] = some >> 16, total & 0xFFFF
 
 
 @njit(cache=True)
-def fill_e2m1(codes: U8, factors: F32, values: F32) -> None:
-    """Write twice the elements of a row times their factors."""
-    for k in range(codes.size):
-        code = np.int32(codes[k])
-        sign = np.int32(1) - (code >> np.int32(2) & np.int32(2))
-        values[k] = np.float32(halves(code) * sign) * factors[k]
+def fill_e2m1(codes: U8, halves: F32, factors: F32, values: F32) -> None:
+    """Write the halves of a row times the factors of its groups."""
+    for group in range(factors.size):
+        factor = factors[group]
+        for k in range(GROUP * group, GROUP * (group + 1)):
+            values[k] = halves[codes[k]] * factor
 
 
 @njit(cache=True, nogil=True)
@@ -116,32 +110,27 @@ def decode_e2m1(
     last: int,
     codes: U8,
     scales: U8,
-    units: I64,
+    element: E2M1Table,
     scale: Table,
     out: Factors,
 ) -> None:
-    """Decode some rows of E2M1.
-
-    Parameters
-    ----------
-    units : (16,)
-        The least unit of magnitudes whose halves, or-ed together, are the index.
-    """
+    """Decode some rows of E2M1."""
     k, blocks, steps = codes.shape[1], scales.shape[1], out.unit.shape[1]
     groups = k // GROUP
     wide = 1 if groups == 2 * blocks else 0  # two groups have one scale
     present, squares = np.empty(groups, np.int32), np.empty(groups, np.int32)
-    factors = np.empty(k, np.float32)
+    factors = np.empty(groups, np.float32)
     for i in range(first, last):
-        measure_e2m1(codes[i], present, squares)
+        measure_e2m1(codes[i], element.sums, present, squares)
         lowest, highest, special = NONE, -NONE, 0
         for step in range(steps):
             unit, top = NONE, -NONE
             for group in range(GROUPS * step, GROUPS * (step + 1)):
-                code, least = scales[i, group >> wide], units[present[group]]
+                code = scales[i, group >> wide]
+                least, of_scale = element.unit[present[group]], scale.unit[code]
                 special |= scale.special[code]
-                if least < NONE and scale.unit[code] < NONE:
-                    unit = min(unit, least + scale.unit[code])
+                if least < NONE and of_scale < NONE:
+                    unit = min(unit, least + of_scale)
                     top = max(top, scale.top[code])
             out.unit[i, step], out.top[i, step] = unit, top
             lowest, highest = min(lowest, unit), max(highest, top)
@@ -149,6 +138,7 @@ def decode_e2m1(
         out.nan[i] = special & 2 != 0
         out.apart[i] = not out.nan[i] and highest - out.base[i] > MOST_BINADES
         if out.nan[i] or out.apart[i]:
+            out.values[i] = 0
             continue
         to_base = 0.5 * 2.0 ** -out.base[i]
         for step in range(steps):
@@ -156,8 +146,6 @@ def decode_e2m1(
             for group in range(GROUPS * step, GROUPS * (step + 1)):
                 factor = scale.value[scales[i, group >> wide]] * to_base
                 total += squares[group] * (factor * factor)
-                narrow = np.float32(factor)
-                for at in range(GROUP * group, GROUP * (group + 1)):
-                    factors[at] = narrow
+                factors[group] = factor
             out.square[i, step] = total
-        fill_e2m1(codes[i], factors, out.values[i])
+        fill_e2m1(codes[i], element.halves, factors, out.values[i])

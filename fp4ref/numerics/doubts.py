@@ -15,19 +15,15 @@ Sums = F32 | F64
 """Products of a slab."""
 
 
-class Running(NamedTuple):
-    """What decides whether D may have grown too large inside a slab.
+class Masks(NamedTuple):
+    """Which outputs matter: all, unless both numbers are 0.
 
     Attributes
     ----------
-    norms_a, norms_b : (rows,), (columns,)
-        Their products bound every sum of products of the slab.
     rows, columns : (rows,), (columns,)
-        The magnitude bits of float32, or 0. Outputs matter unless both are 0.
+        The magnitude bits of float32, or 0.
     """
 
-    norms_a: F32
-    norms_b: F32
     rows: I32
     columns: I32
 

@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from fp4ref.numerics.doubts import I32
 from fp4ref.numerics.formats import F32, F64, I64, U8
 
 NONE: Final = 4096
@@ -44,6 +45,25 @@ class Table(NamedTuple):
     unit: I64
     top: I64
     special: U8
+
+
+class E2M1Table(NamedTuple):
+    """What each code of E2M1 is, in halves, which are integers.
+
+    Attributes
+    ----------
+    unit : (16,)
+        Of magnitudes whose halves, or-ed together, are the index; `NONE` of 0.
+    sums : (16,)
+        The square of the halves in bits 0 to 15 and the halves in bits 16 on: squares
+        of 16 codes add up below bit 16, and halves are or-ed above.
+    halves : (16,)
+        With their signs; 0 for -0.
+    """
+
+    unit: I64
+    sums: I32
+    halves: F32
 
 
 class Factors(NamedTuple):

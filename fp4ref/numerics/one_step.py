@@ -39,11 +39,8 @@ _ROUND_UP: Final = 1 + 2.0**-30
 
 def norms(of: Factors, steps: int) -> F64:
     """Return an upper bound of the norms of slabs of `steps`, (rows, slabs)."""
-    squares = of.square
-    if steps > 1:
-        starts = range(0, squares.shape[1], steps)
-        squares = np.add.reduceat(squares, starts, axis=1)
-    bounds: F64 = np.sqrt(squares) * _ROUND_UP
+    starts = range(0, of.square.shape[1], steps)
+    bounds: F64 = np.sqrt(np.add.reduceat(of.square, starts, axis=1)) * _ROUND_UP
     return bounds
 
 
@@ -99,7 +96,7 @@ def add_step(
     if fine_a * fine_b <= 2.0**FLOAT32_BITS:
         slab: Sums = multiply(a.values, b.values)
     elif fine_a * fine_b <= 2.0**FLOAT64_BITS:
-        slab = multiply(*(of.values.astype(np.float64) for of in (a, b)))
+        slab = multiply(a.values.astype(np.float64), b.values.astype(np.float64))
     else:
         c[:] = model.tile(*at, slice(step, step + 1), c)
         return c.size

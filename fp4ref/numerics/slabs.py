@@ -5,12 +5,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
 
-from fp4ref.numerics.doubts import I32, Doubts, Running, Sums
+from fp4ref.numerics.doubts import I32, Doubts, Masks, Sums
 from fp4ref.numerics.factors import Bools
 from fp4ref.numerics.formats import F32, F64
 
@@ -21,54 +20,28 @@ _EXPONENT: Final = 0x7FF << 52
 _ROUNDER: Final = 1.5 * 2.0**52
 """A number plus and minus it is rounded to a whole one."""
 
-_ROUND_UP: Final = 1 + 2.0**-22
-"""On a sum of three float32 magnitudes that was rounded."""
 
-
-def add_slabs(
-    sums: F32,
-    slabs: Sequence[F32],
-    of: Sequence[Running],
-    factors: tuple[F64, F64] | None = None,
-) -> F64:
-    """Add one or two slabs to the sums in place, and take units back.
-
-    Parameters
-    ----------
-    factors
-        Units, as for `scale_sums`.
-
-    Returns
-    -------
-    (rows,)
-        An upper bound of an output's magnitude before a slab, plus that after, plus the
-        norms, of any output that matters.
-    """
+def largest(sums: F32, masks: Masks) -> F64:
+    """Return the largest magnitude of each row, of those that matter."""
     from fp4ref.numerics import compiled
 
+    most = np.zeros(len(sums), np.int32)
     if compiled.AVAILABLE:
         from fp4ref.numerics import slabs_jit
 
-        most = np.empty(len(sums), np.int32)
-        both = (slabs[0], slabs[-1]), (of[0], of[-1]), len(slabs) == 2
-        units = _narrow(*(factors or (np.ones(each) for each in sums.shape)))
-        _over_rows(slabs_jit.add_slabs, sums, *both, units, most)
-        return _upper(most)
-    upper = np.zeros(len(sums))
-    for slab, bounds in zip(slabs, of, strict=True):
-        sizes = np.abs(sums)
-        sums += slab
-        sizes += np.abs(sums)
-        sizes += bounds.norms_a[:, np.newaxis] * bounds.norms_b
-        bits = sizes.view(np.int32) & (bounds.rows[:, np.newaxis] | bounds.columns)
-        upper = np.maximum(upper, _upper(bits.max(axis=1)))
-    if factors:
-        scale_sums(sums, *factors)
-    return upper
+        _over_rows(slabs_jit.largest, sums, masks, most)
+    else:
+        matter = masks.columns != 0
+        for rows, columns in ((slice(None), matter), (masks.rows != 0, ~matter)):
+            if columns.any():
+                some = _magnitude_bits(sums[rows][:, columns])
+                most[rows] = np.maximum(most[rows], some)
+    return most.view(np.float32).astype(np.float64)
 
 
-def _upper(bits: I32) -> F64:
-    return bits.view(np.float32) * np.float64(_ROUND_UP)
+def _magnitude_bits(sums: F32) -> I32:
+    most: F32 = np.maximum(sums.max(axis=1, initial=0), -sums.min(axis=1, initial=0))
+    return most.view(np.int32) & np.int32(0x7FFFFFFF)
 
 
 def _over_rows(loop: Any, sums: F32, *arguments: Any) -> None:
@@ -79,17 +52,9 @@ def _over_rows(loop: Any, sums: F32, *arguments: Any) -> None:
     compiled.in_pieces(loop, len(sums), least, sums, *arguments)
 
 
-def running(norms_a: F64, norms_b: F64, rows: Bools, columns: Bools) -> Running:
-    """Return the bounds of a slab, norms rounded up.
-
-    Parameters
-    ----------
-    rows, columns
-        Whose common outputs do not matter.
-    """
-    a, b = ((each * _ROUND_UP).astype(np.float32) for each in (norms_a, norms_b))
-    masks = ((~each * 0x7FFFFFFF).astype(np.int32) for each in (rows, columns))
-    return Running(a, b, *masks)
+def masks(rows: Bools, columns: Bools) -> Masks:
+    """Return masks by which the common outputs of these do not matter."""
+    return Masks(*((~each * 0x7FFFFFFF).astype(np.int32) for each in (rows, columns)))
 
 
 def scale_sums(sums: F32, factor_a: F64, factor_b: F64) -> None:

@@ -5,48 +5,22 @@ from __future__ import annotations
 import numpy as np
 
 from fp4ref.numerics.compiled import njit
-from fp4ref.numerics.doubts import I32, Running, Sums
+from fp4ref.numerics.doubts import I32, Masks, Sums
 from fp4ref.numerics.formats import F32, F64
 
 DROPPED = -(1 << 29)
 
 
 @njit(cache=True, nogil=True)
-def add_slabs(
-    first: int,
-    last: int,
-    sums: F32,
-    slabs: tuple[F32, F32],
-    of: tuple[Running, Running],
-    two: bool,
-    factors: tuple[F64, F64],
-    most: I32,
-) -> None:
-    """Do `slabs.add_slabs`; `most` gets what it returns, as bits.
-
-    Parameters
-    ----------
-    two
-        Whether there are two slabs, or one that is named twice.
-    """
-    (x, y), (of_x, of_y), (factor_a, factor_b) = slabs, of, factors
+def largest(first: int, last: int, sums: F32, masks: Masks, most: I32) -> None:
+    """Do `slabs.largest`; `most` gets what it returns, as bits."""
+    columns = masks.columns
     for i in range(first, last):
-        largest, mask, factor = np.int32(0), of_x.rows[i], factor_a[i]
-        norm_x, norm_y = of_x.norms_a[i], of_y.norms_a[i]
+        found, mask = np.int32(0), masks.rows[i]
         for j in range(sums.shape[1]):
-            matters = mask | of_x.columns[j]
-            old = sums[i, j]
-            total = np.float32(old + x[i, j])
-            size = np.float32(abs(old) + abs(total) + norm_x * of_x.norms_b[j])
-            largest = max(largest, size.view(np.int32) & matters)
-            if two:
-                old = total
-                total = np.float32(old + y[i, j])
-                size = np.float32(abs(old) + abs(total) + norm_y * of_y.norms_b[j])
-                largest = max(largest, size.view(np.int32) & matters)
-            value = np.float32(total * (factor * factor_b[j]))
-            sums[i, j] = value + np.float32(0)
-        most[i] = largest
+            bits = np.float32(sums[i, j]).view(np.int32)
+            found = max(found, bits & (mask | columns[j]))
+        most[i] = found
 
 
 @njit(cache=True, nogil=True)

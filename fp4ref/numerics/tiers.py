@@ -12,11 +12,15 @@ proof allows:
 2. by Cauchy and Schwarz the magnitudes of the products of a slab sum up to at most
    ``|a| |b|``. If that is at most 2^24 u, every partial sum that BLAS can form, in any
    order, with or without FMA, is exact;
-3. D inside a slab is D before it plus the products so far, and D after it less those to
-   come. Both parts together are at most ``|a| |b|``, again by Cauchy and Schwarz. If
-   ``|D before| + |D after| + |a| |b|`` is at most 2^25 u, D is exact after each
-   instruction inside the slab too, so rounding toward zero changes nothing. Rows where
-   this fails are computed again, by shorter slabs;
+3. D inside a slab is D before it plus some of the products, and D after it less the
+   others. Both parts together are at most ``|a| |b|``, again by Cauchy and Schwarz. So
+   twice |D| inside is at most ``|D before| + |D after| + |a| |b|``. BLAS adds the slab
+   to D in any pieces. Were a sum beyond 2^24 u rounded there, each of the at most K
+   additions after it would move D by no more than 2 u. If the three are at most
+   ``2^25 u - 2 K u``, K being that of the slab, no sum was rounded, and D is exact
+   after each instruction inside the slab too, so rounding toward zero changes nothing.
+   Of D before and after, the largest of each row are taken. Rows where this fails are
+   computed again, by shorter slabs;
 4. no term loses bits where the largest exponent is at most ``log2 u + F``. C cannot
    raise it beyond: its exponent is at most ``log2 u + 24``, and F is 25 or 35.
 
@@ -42,24 +46,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Final
 
 import numpy as np
 
-from fp4ref.numerics import blas_threads, slabs
+from fp4ref.numerics import blas_threads
 from fp4ref.numerics.factors import Factors
+from fp4ref.numerics.float32_slabs import Float32Slabs
 from fp4ref.numerics.formats import F32, I64, NAN_BITS
 from fp4ref.numerics.integer_models import IntegerModel
 from fp4ref.numerics.one_step import FLOAT32_BITS, add_step, is_lossless
-from fp4ref.numerics.slab_plan import MOST, SHARE, Planner, Slabs, span
+from fp4ref.numerics.slab_plan import SHARE, Planner, Slabs, span
 from fp4ref.numerics.tier_report import Tier, TierReport, TileReport
 
 TILE_M: Final = 2048
 TILE_N: Final = 2048
-
-RUNNING_BITS: Final = FLOAT32_BITS + 1
-"""D before and after a slab, and what it can add, are at most 2^25 units in all."""
 
 
 def multiply(model: IntegerModel, out: F32 | None = None) -> tuple[F32, TierReport]:
@@ -173,7 +174,7 @@ class _Product:
         whole = slice(None)
         a = self.a.rows(span(rows), whole)
         b = self.b.rows(span(columns), whole)
-        plan = self._planner.plan(rows, columns, a, b, share, report)
+        plan = Planner(a, b, self.model.fraction_bits).plan(share, report)
         if plan is None:
             self._by_steps(rows, columns, 0, None, report)
             return
@@ -181,7 +182,7 @@ class _Product:
         shape = len(rows), len(columns)
         at = span(rows), span(columns)
         sums = self.d[at] if there else np.empty(shape, np.float32)
-        done = self._float32(a, b, plan, sums)
+        done = Float32Slabs(a, b, plan, self.model.step, sums).add_all()
         good_rows, good_columns = rows[plan.rows], columns[plan.columns]
         outputs = len(good_rows) * len(good_columns)
         corner = (plan.corner[0] & plan.rows).sum() * plan.corner[1].sum()
@@ -213,67 +214,6 @@ class _Product:
             yield rows[plan.usual], columns[~plan.columns]
         if plan.corner[0].any() and plan.corner[1].any():
             yield rows[plan.corner[0]], columns[plan.corner[1]]
-
-    @cached_property
-    def _planner(self) -> Planner:
-        return Planner(self.a, self.b, self.model.fraction_bits)
-
-    @cached_property
-    def _room(self) -> F32:
-        """Room for two slabs of a tile."""
-        m, n = self.d.shape
-        return np.empty((2, min(m, TILE_M) * min(n, TILE_N)), np.float32)
-
-    def _float32(self, a: Factors, b: Factors, plan: Slabs, sums: F32) -> int:
-        """Add slabs as long as the bounds hold for most rows, and take the units back.
-
-        Rows where they do not hold leave the plan.
-
-        Returns
-        -------
-        int
-            Steps done.
-        """
-        steps = int(a.unit.shape[1])
-        units = np.exp2(a.base), np.exp2(b.base)
-        self._slab(a, b, plan, 0, sums)
-        if plan.count == 1:
-            slabs.scale_sums(sums, *units)
-            return steps
-        room = self._room[:, : sums.size].reshape(2, *sums.shape)
-        for first in range(1, plan.count, 2):
-            those = range(first, min(first + 2, plan.count))
-            for s, slab in zip(those, room, strict=False):
-                self._slab(a, b, plan, s, slab)
-            upper = slabs.add_slabs(
-                sums,
-                list(room[: len(those)]),
-                [plan.running(s) for s in those],
-                units if those.stop == plan.count else None,
-            )
-            good = plan.rows & (upper <= 2.0**RUNNING_BITS)
-            if np.count_nonzero(good) < MOST * np.count_nonzero(plan.rows):
-                self._first_slabs(a, b, plan, first, sums)
-                slabs.scale_sums(sums, *units)
-                return first * plan.steps
-            plan.rows = good
-        return steps
-
-    def _slab(self, a: Factors, b: Factors, plan: Slabs, s: int, out: F32) -> None:
-        """Multiply one slab."""
-        width = self.model.step * plan.steps
-        k = slice(s * width, (s + 1) * width)
-        blas_threads.multiply(a.values[:, k], b.values[:, k], out)
-
-    def _first_slabs(
-        self, a: Factors, b: Factors, plan: Slabs, count: int, sums: F32
-    ) -> None:
-        """Add the first slabs again, of which it is known that they are exact."""
-        slab = self._room[0, : sums.size].reshape(sums.shape)
-        self._slab(a, b, plan, 0, sums)
-        for s in range(1, count):
-            self._slab(a, b, plan, s, slab)
-            sums += slab
 
     def _by_steps(
         self, rows: I64, columns: I64, first: int, c: F32 | None, report: TileReport

@@ -44,9 +44,9 @@ def test_a_product_leaves_the_number_of_threads_as_it_was() -> None:
     seen = []
     shared = blas_threads.multiply
 
-    def watched(*arguments):
+    def watched(*arguments, **options):
         seen.append(BLAS.get())
-        return shared(*arguments)
+        return shared(*arguments, **options)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(blas_threads, "multiply", watched)

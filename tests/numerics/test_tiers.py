@@ -13,6 +13,7 @@ from fp4ref.numerics import (
     compiled,
     dot,
     factors,
+    float32_slabs,
     groups,
     instruction,
     one_step,
@@ -105,7 +106,7 @@ def test_sums_that_turn_back_inside_a_slab_are_seen(monkeypatch):
     """D is 0.74 of 2^24 before and after the second slab, and 1.1 in its middle."""
     model = with_signs(np.arange(K) >= 3 * K // 4)
     assert wrong_outputs(model) == 0
-    monkeypatch.setattr(tiers, "RUNNING_BITS", tiers.RUNNING_BITS + 1)
+    monkeypatch.setattr(float32_slabs, "RUNNING_BITS", float32_slabs.RUNNING_BITS + 1)
     assert wrong_outputs(model) > 0
 
 
@@ -119,7 +120,7 @@ def test_rows_of_large_sums_are_computed_again(monkeypatch, numba):
     d, report = tiers.multiply(model)
     assert "some rows of larger sums" in str(report)
     assert_bits_equal(d, of_integers(model))
-    monkeypatch.setattr(tiers, "RUNNING_BITS", 28)
+    monkeypatch.setattr(float32_slabs, "RUNNING_BITS", 28)
     assert set(np.nonzero(tiers.multiply(model)[0] != d)[0]) == {5}
 
 
