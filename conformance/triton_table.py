@@ -227,7 +227,7 @@ MUTANTS: dict[str, tuple[Callable[[], Any], tuple[str, ...]]] = {
         ("host TMA f16, 1 stage", "device TMA f16", "attention f16, D = 64, 1"),
     ),
     "kind::tf32 takes 8 mantissa bits": (
-        _attribute("fp4ref.hardware.mma_unscaled:matmul_unscaled", _fewer_bits),
+        _attribute("fp4ref.hardware.mma_unscaled:mma_unscaled", _fewer_bits),
         ("matmul tf32, 128x128x32", "matmul tf32, 128x64x32"),
     ),
     "scales of a row belong to the next": (

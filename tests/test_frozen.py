@@ -18,7 +18,7 @@ ROOMS = ("hardware", "layout", "numerics", "ptx")
 STATE = {
     *("CtaPair", "NamedBarriers", "AsyncOp", "_Copy", "CopyGroups", "_Hold"),
     *("Access", "AsyncAccess", "Commit", "MapFence"),
-    *("_Product", "TileReport", "TierReport", "Slabs", "Planner"),
+    *("_Product", "TileReport", "TierReport", "Slabs", "Planner", "Float32Slabs"),
     *("Entry", "Module", "LaunchContext", "Path", "Step", "_Uses"),
 }
 

@@ -20,7 +20,7 @@ from fp4ref.hardware.mxf8f6f4_descriptor import Mxf8f6f4InstrDescriptor
 from fp4ref.hardware.sm import Warp
 from fp4ref.hardware.smem import SmemDescriptor
 from fp4ref.hardware.tcgen05_issue import check_apart, issue_mma
-from fp4ref.numerics import matmul_mxf8f6f4
+from fp4ref.numerics.instruction import mma_mxf8f6f4
 
 KIND = "mxf8f6f4"
 
@@ -92,7 +92,7 @@ def _multiply(
     for share, a in zip(shares, all_a, strict=True):
         sfa, sfb = share.scales
         share.d.write(
-            matmul_mxf8f6f4(
+            mma_mxf8f6f4(
                 a,
                 b,
                 read_scales(sfa, who, i.a_sf_id, 1),

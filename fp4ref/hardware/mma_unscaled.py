@@ -27,7 +27,7 @@ from fp4ref.hardware.mma_operands import Accumulator, Shares, Tile
 from fp4ref.hardware.sm import Warp
 from fp4ref.hardware.smem import SmemDescriptor
 from fp4ref.hardware.tcgen05_issue import issue_mma
-from fp4ref.numerics import matmul_unscaled
+from fp4ref.numerics.instruction import mma_unscaled
 
 
 def mma(
@@ -99,7 +99,7 @@ def _multiply(
     all_a, b = read_codes(shares, i.negate_a, i.negate_b)
     formats = {"a_format": i.a_format, "b_format": i.b_format}
     for share, a in zip(shares, all_a, strict=True):
-        share.d.write(matmul_unscaled(a, b, share.d.read(), **formats))
+        share.d.write(mma_unscaled(a, b, share.d.read(), **formats))
 
 
 def _check_output_lanes(warp: Warp, disabled: tuple[int, ...]) -> None:

@@ -1,6 +1,7 @@
-"""instruction: one block-scaled MMA at the speed of BLAS, as the machine calls it.
+"""instruction: one MMA at the speed of vectors or BLAS, as the machine calls it.
 
-The bits are those of `dot.mma_block_scaled`; how they are proved is in `tiers`.
+The bits are those of `dot.mma_block_scaled`, as `tiers` proves, of
+`dot_unscaled.matmul_unscaled` and of `dot_mxf8f6f4.matmul_mxf8f6f4`.
 """
 
 from __future__ import annotations
@@ -8,9 +9,12 @@ from __future__ import annotations
 import numpy as np
 
 from fp4ref.numerics import groups
+from fp4ref.numerics.decoded_operands import decode_terms
 from fp4ref.numerics.dot import mma_block_scaled as integer_mma
-from fp4ref.numerics.elements import ScaleFormat
-from fp4ref.numerics.factors import Bools
+from fp4ref.numerics.dot_lanes import multiply_lanes
+from fp4ref.numerics.dot_mxf8f6f4 import VEC_SIZE, scaled_terms
+from fp4ref.numerics.elements import ElementFormat, ScaleFormat
+from fp4ref.numerics.factors import Bools, Codes
 from fp4ref.numerics.float32_step import PackedStep
 from fp4ref.numerics.float32_step import add_step as add_step_float32
 from fp4ref.numerics.formats import F32, NAN_BITS, U8, unpack_e2m1
@@ -66,6 +70,56 @@ def mma_block_scaled(
     add_step(model, of_a, of_b, at, 0, d, lossless)
     _set_nan(d, of_a.nan, of_b.nan)
     return d
+
+
+def mma_unscaled(
+    a: Codes,
+    b: Codes,
+    c: F32 | None,
+    *,
+    a_format: ElementFormat,
+    b_format: ElementFormat,
+) -> F32:
+    """Return ``A B^T + C`` as an instruction of a kind without scales computes it.
+
+    Parameters
+    ----------
+    a : (M, K)
+        Codes; the caller has checked them, K and the formats.
+    b : (N, K)
+    c : (M, N), float32
+        None stands for +0.
+    """
+    terms = decode_terms(a, a_format.element), decode_terms(b, b_format.element)
+    return multiply_lanes(*terms, a_format.k_step, c)
+
+
+def mma_mxf8f6f4(
+    a: Codes,
+    b: Codes,
+    sfa: U8,
+    sfb: U8,
+    c: F32 | None,
+    *,
+    a_format: ElementFormat,
+    b_format: ElementFormat,
+) -> F32:
+    """Return ``A B^T + C`` as an instruction of ``kind::mxf8f6f4`` computes it.
+
+    Parameters
+    ----------
+    a : (M, 32)
+        Codes; the caller has checked them and the formats.
+    b : (N, 32)
+    sfa : (M, 1)
+        UE8M0 codes.
+    sfb : (N, 1)
+    c : (M, N), float32
+        None stands for +0.
+    """
+    of_a = scaled_terms("a", a, sfa, a_format)
+    of_b = scaled_terms("b", b, sfb, b_format)
+    return multiply_lanes(of_a, of_b, VEC_SIZE, c)
 
 
 def add_packed(step: PackedStep, d: F32, at: tuple[int, int], *, clean: bool) -> None:

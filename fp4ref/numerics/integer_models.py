@@ -23,8 +23,8 @@ from fp4ref.numerics.decoded_operands import (
     decode_terms,
 )
 from fp4ref.numerics.dot import mma_decoded
+from fp4ref.numerics.dot_lanes import multiply_lanes
 from fp4ref.numerics.dot_mxf8f6f4 import scaled_terms
-from fp4ref.numerics.dot_unscaled import multiply_terms
 from fp4ref.numerics.elements import ElementFormat, ScaleFormat
 from fp4ref.numerics.factors import Codes, Factors
 from fp4ref.numerics.formats import F32, I64, U8
@@ -238,7 +238,7 @@ class TermsModel:
             )
             for terms, at in zip(self._terms, (rows, columns), strict=True)
         )
-        return multiply_terms(a, b, self.step, c)
+        return multiply_lanes(a, b, self.step, c)
 
     def outputs(self, rows: I64, columns: I64, step: int, c: F32) -> F32:
         """Return single outputs of one step."""

@@ -21,6 +21,7 @@ from fp4ref.numerics import (
     tiers,
 )
 from fp4ref.numerics.decode_factors import decode_factors
+from fp4ref.numerics.dot_unscaled import multiply_terms
 from fp4ref.numerics.elements import ElementFormat, ScaleFormat
 from fp4ref.numerics.integer_models import BlockScaledModel, TermsModel
 from fp4ref.numerics.tier_report import Tier
@@ -228,10 +229,7 @@ def test_the_kinds_without_scales_have_the_bits_of_theirs(element, kind):
 
 
 def of_integers_of_terms(model: TermsModel) -> np.ndarray:
-    steps = slice(0, model.a.shape[1] // model.step)
-    rows, columns = np.arange(len(model.a)), np.arange(len(model.b))
-    c = np.zeros((len(rows), len(columns)), np.float32)
-    return model.tile(rows, columns, steps, c)
+    return multiply_terms(*model._terms, model.step, None)
 
 
 @pytest.mark.parametrize("middle", [127, 60, 200, None])

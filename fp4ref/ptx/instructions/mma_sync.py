@@ -11,8 +11,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from fp4ref.numerics import matmul_unscaled
 from fp4ref.numerics.elements import ElementFormat
+from fp4ref.numerics.instruction import mma_unscaled
 from fp4ref.ptx.run.operands import items_of, reader, writer
 from fp4ref.ptx.run.registry import Action, Form, instruction
 from fp4ref.ptx.run.state import LANES, LaunchContext, WarpState
@@ -64,7 +64,7 @@ def mma(context: LaunchContext, each: Instruction, form: Form) -> Action:
         of_a[_OF_A] = _joined([read(state) for read in a]).view(np.uint16)
         of_b[_OF_B] = _joined([read(state) for read in b]).view(np.uint16)
         of_c[_OF_D] = _joined([read(state) for read in c])
-        found = matmul_unscaled(
+        found = mma_unscaled(
             of_a, of_b, of_c.view(np.float32), a_format=element, b_format=element
         )
         for i, put in enumerate(puts):
