@@ -144,6 +144,35 @@ class TensorMemory(Memory):
         """All cells, shape (128 lanes, 512 columns); a view."""
         return self.data.view(np.uint32).reshape(LANES, COLUMNS)
 
+    def read_low_halves(self, where: Range) -> None:
+        """Note a read of the low 16 bits of cells; only these need a value.
+
+        Raises
+        ------
+        OutOfBounds, UninitialisedRead, ReadWhileInFlight
+        """
+        self.check_bounds(where)
+        self.guard(where, False)
+        low = self.window(self.written, where).reshape(where.rows, -1, CELL_NBYTES)
+        if not low[:, :, :2].all():
+            missing = ~low[:, :, :2]
+            lane, column, byte = map(int, np.argwhere(missing)[0])
+            address = where.start + lane * where.pitch + column * CELL_NBYTES + byte
+            raise self.never_written(address, int(missing.sum()), missing.size)
+        if self.recorder:
+            self.recorder.read(where)
+
+    def write_low_halves(self, where: Range, cells: NDArray[np.uint32]) -> None:
+        """Write the low 16 bits of cells, (rows, columns); the others have no value.
+
+        Raises
+        ------
+        OutOfBounds, ReadWhileInFlight
+        """
+        self.write(where, cells.view(np.uint8))
+        high = np.arange(where.nbytes) % CELL_NBYTES >= 2
+        self.leave_undefined(where, np.tile(high, (where.rows, 1)))
+
     def in_place(self, where: Range, is_read: bool) -> NDArray[np.float32] | None:
         """Return all cells as float32, so that those of `where` may be changed there.
 
@@ -216,3 +245,22 @@ def fragment(
         lane = t // 4 + 8 * (r // 2 % 2)
         column = 2 * (t % 4) + r % 2 + 8 * (r // 4)
     return lane, column
+
+
+@lru_cache(maxsize=64)
+def packed_fragment(
+    shape: Shape, repeat: int, half_split: int = 0
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Lane and column offset of both cells of every register of 16-bit pairs.
+
+    Each shape (32 threads, registers, 2): column c of `fragment` becomes 2c and 2c + 1,
+    and the first of them is the register's low half. `half_split` counts columns of
+    TMEM. Source: CuTe ``Copy_Traits`` of the operations that end in ``_16b``.
+    """
+    lane, column = fragment(shape, repeat)
+    if shape == "16x32bx2":
+        column = 2 * column + half_split * (np.arange(32)[:, None] // 16)
+    else:
+        column = 2 * column
+    pair = np.arange(2)
+    return lane[:, :, None] + 0 * pair, column[:, :, None] + pair

@@ -9,17 +9,12 @@ An address is ``lane << 16 | column``. Columns are allocated in powers of two fr
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
-from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fp4ref.errors import (
-    DescriptorFault,
-    LaneQuarterViolation,
-    NotModelled,
-    TmemAllocationFault,
-)
+from fp4ref.errors import DescriptorFault, TmemAllocationFault
 from fp4ref.hardware.advisory import Advisory
 from fp4ref.hardware.cta_pair import pair_of, participants, with_group
 from fp4ref.hardware.in_flight import AsyncOp, find_conflict
@@ -37,6 +32,7 @@ from fp4ref.hardware.tensor_memory import TensorMemory as TensorMemory
 from fp4ref.hardware.tensor_memory import address as address
 from fp4ref.hardware.tensor_memory import fragment as fragment
 from fp4ref.hardware.tensor_memory import lane_column as lane_column
+from fp4ref.hardware.tmem_access import find_access
 from fp4ref.hardware.tmem_wait import AllocWait, TmemWait
 from fp4ref.trace import Range
 
@@ -164,107 +160,39 @@ def relinquish_alloc_permit(warp: Warp, cta_group: int = 1) -> None:
     warp.record("tcgen05.relinquish_alloc_permit", with_group({}, cta_group))
 
 
-Cells = NDArray[np.int64]
-
-
-@lru_cache(maxsize=256)
-def _cells(
-    taddr: int, shape: Shape, repeat: int, half_split: int
-) -> tuple[Cells, Cells, tuple[tuple[int, int], ...]]:
-    """Return lane and column of every register, and runs (first, count) of columns."""
-    lane, column = lane_column(taddr)
-    lanes, columns = fragment(shape, repeat, half_split)
-    lanes, columns = lanes + lane, columns + column
-    distinct = np.unique(columns)
-    runs = np.split(distinct, np.flatnonzero(np.diff(distinct) != 1) + 1)
-    return lanes, columns, tuple((int(run[0]), run.size) for run in runs)
-
-
-def _access(
-    warp: Warp, taddr: int, shape: Shape, repeat: int, half_split: int, name: str
-) -> tuple[Cells, Cells, list[Range]]:
-    """Check one ld or st; return lanes, columns and the blocks they fill."""
-    if shape not in MAX_REPEAT:
-        raise DescriptorFault(
-            f"{name}.{shape}",
-            who=warp.who,
-            rule=f"the shapes are {', '.join(MAX_REPEAT)} [PTX: tcgen05.ld]",
-            remedy="use one of them",
-        )
-    limit = MAX_REPEAT[shape]
-    if repeat not in (1, 2, 4, 8, 16, 32, 64, 128) or repeat > limit:
-        raise DescriptorFault(
-            f"{name}.{shape}.x{repeat}",
-            who=warp.who,
-            rule=f"the repeat of {shape} is a power of two up to {limit} [PTX: {name}]",
-            remedy="split the access",
-        )
-    lanes, columns, runs = _cells(taddr, shape, repeat, half_split)
-    top, bottom = int(lanes.min()), int(lanes.max())
-    quarter = 32 * (warp.index % 4)
-    if top < quarter or bottom >= quarter + 32:
-        raise LaneQuarterViolation(
-            f"{name} touches lanes {top} to {bottom}",
-            who=warp.who,
-            where=f"taddr {taddr:#010x}",
-            rule=f"warp {warp.index} reaches lanes {quarter} to {quarter + 31} "
-            "[PTX: tcgen05.ld, access restrictions]",
-            remedy="put 32 * (warp % 4) into the lane field",
-        )
-    if top % 16:
-        raise NotModelled(
-            f"{name}.{shape} from lane {top}",
-            who=warp.who,
-            where=f"taddr {taddr:#010x}",
-            rule="accesses start at a multiple of 16 lanes here",
-            remedy="start at the quarter's lane 0 or 16",
-            gap="tmem-lanes",
-        )
-    if sum(count for _, count in runs) * (bottom - top + 1) != lanes.size:
-        raise DescriptorFault(
-            f"{name}.{shape}.x{repeat} with half split {half_split}",
-            who=warp.who,
-            where=f"taddr {taddr:#010x}",
-            rule="the two halves touch different columns",
-            remedy=f"use a half split of at least {repeat}",
-        )
-    blocks = []
-    for first, count in runs:
-        warp.tmem.check_allocated(first, count, warp.who)
-        blocks.append(warp.tmem.rectangle(top, bottom - top + 1, first, count))
-    return lanes, columns, blocks
-
-
 def ld(
     warp: Warp,
     taddr: int,
     shape: Shape = "32x32b",
     repeat: int = 1,
     half_split: int = 0,
+    packed: bool = False,
 ) -> Registers:
-    """``tcgen05.ld.sync.aligned.SHAPE.xN.b32``. Frame 7.5.
+    """``tcgen05.ld.sync.aligned.SHAPE.xN{.pack::16b}.b32``. Frame 7.5.
 
     Returns its registers: a use waits for the value, `wait_ld` for the load.
 
+    Parameters
+    ----------
+    packed
+        Whether each register takes the low halves of two neighbouring cells.
+
     Raises
     ------
-    LaneQuarterViolation, TmemAllocationFault, DescriptorFault
+    LaneQuarterViolation, TmemAllocationFault, DescriptorFault, MisalignedAddress
     """
-    lanes, columns, blocks = _access(
-        warp, taddr, shape, repeat, half_split, "tcgen05.ld"
-    )
+    cells = find_access(warp, taddr, shape, repeat, half_split, "tcgen05.ld", packed)
+    blocks = cells.blocks
     registers = Registers(warp.machine, warp.who)
 
     def land() -> None:
-        for block in blocks:
-            warp.tmem.read(block)
-        registers.fill(warp.tmem.cells[lanes, columns])
+        registers.fill(cells.load())
 
     access = warp.machine.order.issue(
         warp.actor, "tcgen05.ld", whole_warp=True, facts=registers.facts
     )
     access.reads(warp.tmem, *blocks)
-    operands = {"taddr": taddr, "shape": shape, "repeat": repeat}
+    operands = _operands(taddr, shape, repeat, packed)
     stores = _stores_of(warp, blocks)
     if not warp.machine.allows(Advisory.LOAD_AFTER_STORE, used=bool(stores)):
         stores = ()
@@ -273,6 +201,12 @@ def ld(
     warp.tmem_accesses.append(registers.op)
     warp.tmem_loads.append(registers)
     return registers
+
+
+def _operands(taddr: int, shape: Shape, repeat: int, packed: bool) -> dict[str, Any]:
+    """Return what the trace says of an access."""
+    found: dict[str, Any] = {"taddr": taddr, "shape": shape, "repeat": repeat}
+    return found | {"packed": True} if packed else found
 
 
 def _stores_of(warp: Warp, blocks: Sequence[Range]) -> tuple[AsyncOp, ...]:
@@ -291,39 +225,39 @@ def st(
     shape: Shape = "32x32b",
     repeat: int = 1,
     half_split: int = 0,
+    packed: bool = False,
 ) -> None:
-    """``tcgen05.st.sync.aligned.SHAPE.xN.b32``; `words` is (32 threads, registers).
+    """``tcgen05.st.sync.aligned.SHAPE.xN{.unpack::16b}.b32``.
+
+    Parameters
+    ----------
+    words
+        (32 threads, registers).
+    packed
+        Whether each register goes to the low halves of two neighbouring cells.
 
     Raises
     ------
-    LaneQuarterViolation, TmemAllocationFault, DescriptorFault
+    LaneQuarterViolation, TmemAllocationFault, DescriptorFault, MisalignedAddress
     """
-    lanes, columns, blocks = _access(
-        warp, taddr, shape, repeat, half_split, "tcgen05.st"
-    )
-    if words.shape != lanes.shape:
+    cells = find_access(warp, taddr, shape, repeat, half_split, "tcgen05.st", packed)
+    if words.shape != cells.shape:
         raise DescriptorFault(
             f"tcgen05.st.{shape}.x{repeat} of {words.shape} words",
             who=warp.who,
-            rule=f"it takes {lanes.shape[1]} registers of each of 32 threads",
+            rule=f"it takes {cells.shape[1]} registers of each of 32 threads",
             remedy="pass one word for each register",
         )
     # Registers may be reused at once: the values are those at issue.
     words = words.copy()
 
     def land() -> None:
-        for block in blocks:
-            top, byte = divmod(block.start, LANE_NBYTES)
-            first, count = byte // CELL_NBYTES, block.nbytes // CELL_NBYTES
-            mine = (columns >= first) & (columns < first + count)
-            cells = np.empty((block.rows, count), np.uint32)
-            cells[lanes[mine] - top, columns[mine] - first] = words[mine]
-            warp.tmem.write(block, cells.view(np.uint8))
+        cells.store(words)
 
     access = warp.machine.order.issue(warp.actor, "tcgen05.st", whole_warp=True)
-    access.writes(warp.tmem, *blocks)
-    operands = {"taddr": taddr, "shape": shape, "repeat": repeat}
-    op = warp.issue("tcgen05.st", operands, land, writes=blocks)
+    access.writes(warp.tmem, *cells.blocks)
+    operands = _operands(taddr, shape, repeat, packed)
+    op = warp.issue("tcgen05.st", operands, land, writes=cells.blocks)
     op.access = access
     warp.tmem_accesses.append(op)
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from on_lanes import machine
 
 from fp4ref.errors import Fp4refError
-from fp4ref.hardware import mbarrier, smem, tcgen05, tmem
+from fp4ref.hardware import mbarrier, smem, tcgen05, tmem_access
 from fp4ref.hardware.machine import Machine
 from fp4ref.hardware.machine_state import Ordering
 from fp4ref.layout import SwizzleMode
@@ -192,20 +192,22 @@ def _smem(**change: Any) -> Callable[[pytest.MonkeyPatch], None]:
 
 def _fragment(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let tcgen05.ld and st name the lane next to the right one."""
-    right = tmem.fragment
+    right = tmem_access.fragment
 
     def wrong(*args: Any) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         lane, column = right(*args)
         return lane ^ 1, column
 
-    monkeypatch.setattr(tmem, "fragment", wrong)
-    tmem._cells.cache_clear()
+    monkeypatch.setattr(tmem_access, "fragment", wrong)
+    tmem_access._cells.cache_clear()
 
 
 def _quarter(monkeypatch: pytest.MonkeyPatch) -> None:
-    right = tmem.lane_column
-    monkeypatch.setattr(tmem, "lane_column", lambda t: (right(t)[0] ^ 32, right(t)[1]))
-    tmem._cells.cache_clear()
+    right = tmem_access.lane_column
+    monkeypatch.setattr(
+        tmem_access, "lane_column", lambda t: (right(t)[0] ^ 32, right(t)[1])
+    )
+    tmem_access._cells.cache_clear()
 
 
 def _parity(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -255,5 +257,5 @@ def test_one_wrong_rule_shows(rule: str, monkeypatch: pytest.MonkeyPatch) -> Non
     except Fp4refError:
         return
     finally:
-        tmem._cells.cache_clear()
+        tmem_access._cells.cache_clear()
     assert (found != want).any()

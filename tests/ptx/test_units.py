@@ -9,7 +9,12 @@ import pytest
 from barrier_text import BAR, init
 from on_lanes import bits32, lanes, machine, run
 
-from fp4ref.errors import ClusterFault, NotModelled, RegistersNotReady
+from fp4ref.errors import (
+    ClusterFault,
+    NotModelled,
+    RegistersNotReady,
+    UninitialisedRead,
+)
 from fp4ref.hardware.advisory import Advisory
 from fp4ref.hardware.tensor_map import DataType, TensorMap, TensorMapError
 from fp4ref.ptx import IssueFault, PtxError, UndefinedRegister
@@ -163,6 +168,24 @@ def test_tmem_stores_come_back_by_loads() -> None:
         np.testing.assert_array_equal(d, a + np.uint32(1))
 
 
+def test_packed_registers_are_the_low_halves_of_two_columns() -> None:
+    a = bits32(4, 32)
+    body = f"""{ALLOC}
+        tcgen05.st.sync.aligned.32x32b.x1.unpack::16b.b32 [%r21], {{%a}};
+        tcgen05.wait::st.sync.aligned;
+        tcgen05.ld.sync.aligned.32x32b.pack::16b.x1.b32 {{%r2}}, [%r21];
+        tcgen05.ld.sync.aligned.32x32b.x1.pack::16b.b32 {{%r3}}, [%r21];
+        tcgen05.wait::ld.sync.aligned;
+        xor.b32 %r3, %r3, %r2;
+        or.b32 %d, %r3, %r2;
+        {FREE}
+    """
+    np.testing.assert_array_equal(lanes(body, "u4", a=a), a)
+    half = body.replace(".x1.pack::16b.b32 {%r3}", ".x1.b32 {%r3}")
+    with pytest.raises(UninitialisedRead, match="64 of 128 bytes"):
+        lanes(half, "u4", a=a)
+
+
 def test_the_halves_of_16x32bx2_are_split_as_asked() -> None:
     a = bits32(3, 32)
     body = f"""{ALLOC}
@@ -220,7 +243,6 @@ def test_tcgen05_forms_that_are_not_modelled_are_refused() -> None:
         "tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale.block16 [%r1], [%r2], "
         "%rd2, %r2, [%r3], [%r4], %p1",
         "tcgen05.cp.cta_group::1.128x256b [%r1], %rd1",
-        "tcgen05.ld.sync.aligned.32x32b.x2.pack::16b.b32 {%r1, %r2}, [%r3]",
         "tcgen05.shift.cta_group::1.down [%r1]",
         "cp.reduce.async.bulk.tensor.2d.global.shared::cta.add.bulk_group "
         "[%rd1, {0, 0}], [%r1]",

@@ -99,7 +99,11 @@ _MOST_REGISTERS = 128
 _PER_REPEAT = {"32x32b": 1, "16x64b": 1, "16x32bx2": 1, "16x128b": 2, "16x256b": 4}
 _ACCESS = (
     f".sync.aligned.(?P<shape>{'|'.join(_PER_REPEAT)})"
-    ".x(?P<repeat>1|2|4|8|16|32|64|128).b32"
+    ".x(?P<repeat>1|2|4|8|16|32|64|128)%s.b32"
+)
+_LOAD, _STORE = (
+    _ACCESS % "(?P<packed>.pack::16b)?",
+    _ACCESS % "(?P<packed>.unpack::16b)?",
 )
 
 
@@ -116,7 +120,7 @@ def _access(each: Instruction, form: Form, registers: int) -> tuple[Shape, int]:
     return cast("Shape", shape), repeat
 
 
-@instruction("tcgen05.ld", form=_ACCESS, operands=(2, 3), taints=True, effect=True)
+@instruction("tcgen05.ld", form=_LOAD, operands=(2, 3), taints=True, effect=True)
 def load(context: LaunchContext, each: Instruction, form: Form) -> Action:
     """Build ``tcgen05.ld``."""
     items = items_of(each.operands[0])
@@ -127,6 +131,7 @@ def load(context: LaunchContext, each: Instruction, form: Form) -> Action:
         if item is not None
     ]
     at = address_reader(context, each.operands[1], each)
+    packed = bool(form["packed"])
     split = (
         reader(context, each.operands[2], "u32", each)
         if len(each.operands) > 2
@@ -141,6 +146,7 @@ def load(context: LaunchContext, each: Instruction, form: Form) -> Action:
             shape,
             repeat,
             int(split(state)[0]) if split else 0,
+            packed,
         )
         for column, index in indices:
             state.pending[index] = (registers, column)
@@ -174,13 +180,14 @@ def settle(state: WarpState, step: Step) -> None:
         _deposit(state, read | written)
 
 
-@instruction("tcgen05.st", form=_ACCESS, operands=(2, 3), writes=0, strict=True)
+@instruction("tcgen05.st", form=_STORE, operands=(2, 3), writes=0, strict=True)
 def store(context: LaunchContext, each: Instruction, form: Form) -> Action:
     """Build ``tcgen05.st``."""
     items = items_of(each.operands[-1])
     shape, repeat = _access(each, form, len(items))
     at = address_reader(context, each.operands[0], each)
     reads = [reader(context, item, "b32", each) for item in items]
+    packed = bool(form["packed"])
     split = (
         reader(context, each.operands[1], "u32", each)
         if len(each.operands) > 2
@@ -196,6 +203,7 @@ def store(context: LaunchContext, each: Instruction, form: Form) -> Action:
             shape,
             repeat,
             int(split(state)[0]) if split else 0,
+            packed,
         )
 
     return act
