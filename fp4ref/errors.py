@@ -204,6 +204,10 @@ class ScaleFactorFault(HardwareFault):
     """Scale factors in TMEM are not where or how the MMA needs them."""
 
 
+class CollectorFault(HardwareFault):
+    """An MMA takes A from a collector buffer that does not hold it."""
+
+
 class TmemAllocationFault(HardwareFault):
     """TMEM columns were allocated, used or freed against the rules."""
 

@@ -167,6 +167,11 @@ class ElementCells:
         tmem.check_allocated(column, columns, warp.who)
         return cls(tmem, tmem.rectangle(0, LANES, column, columns), element)
 
+    @property
+    def place(self) -> str:
+        """Where it is, in words."""
+        return self.tmem.describe(self.where.start)
+
     def codes(self, negate: bool) -> Codes:
         """Read the elements, shape (M, K); negate them by their sign bit."""
         lines = self.tmem.read(self.where).reshape(LANES, ROW_NBYTES)

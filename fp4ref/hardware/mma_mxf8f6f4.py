@@ -12,14 +12,21 @@ from functools import partial
 from typing import Any
 
 from fp4ref.errors import DescriptorFault
-from fp4ref.hardware.cta_pair import participants, with_group
+from fp4ref.hardware.collector import Usage
+from fp4ref.hardware.cta_pair import participants
 from fp4ref.hardware.data_path import DATA_PATHS
 from fp4ref.hardware.mma_elements import ElementShare, ElementTile, read_codes
-from fp4ref.hardware.mma_operands import Accumulator, Shares, find_scales, read_scales
+from fp4ref.hardware.mma_operands import (
+    Accumulator,
+    Shares,
+    find_scales,
+    pass_collector,
+    read_scales,
+)
 from fp4ref.hardware.mxf8f6f4_descriptor import Mxf8f6f4InstrDescriptor
 from fp4ref.hardware.sm import Warp
 from fp4ref.hardware.smem import SmemDescriptor
-from fp4ref.hardware.tcgen05_issue import check_apart, issue_mma
+from fp4ref.hardware.tcgen05_issue import check_apart, issue_mma, with_modifiers
 from fp4ref.numerics.instruction import mma_mxf8f6f4
 
 KIND = "mxf8f6f4"
@@ -39,6 +46,7 @@ def mma(
     *,
     scale_vec: str = "1X",
     cta_group: int = 1,
+    collector: Usage = "discard",
 ) -> None:
     """``tcgen05.mma.kind::mxf8f6f4.block_scale``.
 
@@ -50,11 +58,13 @@ def mma(
     ----------
     scale_vec
         ``"1X"``, ``"block32"`` or nothing, which are the same.
+    collector
+        What becomes of the collector buffer of A.
 
     Raises
     ------
     DescriptorFault, NotModelled, TmemAllocationFault, ClusterFault
-    ScaleFactorFault, MissingProxyFence, UninitialisedRead
+    ScaleFactorFault, MissingProxyFence, UninitialisedRead, CollectorFault
         At landing.
     """
     ctas = participants(warp, cta_group, "tcgen05.mma")
@@ -78,17 +88,21 @@ def mma(
     operands |= {"enable_input_d": enable_input_d, "kind": KIND, "scale_vec": scale_vec}
     issue_mma(
         warp,
-        with_group(operands, cta_group),
+        with_modifiers(operands, cta_group, collector),
         Shares.of(shares),
-        partial(_multiply, warp.who, i, shares),
+        partial(_multiply, warp.who, i, shares, collector),
     )
 
 
 def _multiply(
-    who: str, i: Mxf8f6f4InstrDescriptor, shares: Sequence[ElementShare]
+    who: str,
+    i: Mxf8f6f4InstrDescriptor,
+    shares: Sequence[ElementShare],
+    collector: Usage,
 ) -> None:
     """Land an MMA: read what it names, multiply, write D."""
     all_a, b = read_codes(shares, i.negate_a, i.negate_b)
+    pass_collector(shares, all_a, i.negate_a, collector, who)
     for share, a in zip(shares, all_a, strict=True):
         sfa, sfb = share.scales
         share.d.write(

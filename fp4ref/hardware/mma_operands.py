@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fp4ref.errors import DescriptorFault, ScaleFactorFault
+from fp4ref.hardware.collector import HeldMatrix, Usage
 from fp4ref.hardware.data_path import DATA_PATHS, DataPath
 from fp4ref.hardware.shared_memory import SharedMemory
 from fp4ref.hardware.sm import Warp
@@ -83,6 +84,11 @@ class Tile:
     def addresses(self) -> NDArray[np.int64]:
         """Shared address of every byte, shape (rows, row_nbytes)."""
         return self.desc.offsets(self.rows, self.row_nbytes)
+
+    @property
+    def place(self) -> str:
+        """Where it is, in words."""
+        return self.smem.describe(self.where.start)
 
     def read(self) -> Bytes:
         """Gather the tile, shape (rows, row_nbytes)."""
@@ -343,6 +349,34 @@ class Shares(Generic[ShareT]):
         reads = tuple(where for share in shares for where in share.reads)
         writes = tuple(block for share in shares for block in share.d.blocks)
         return cls(tuple(shares), reads, writes)
+
+
+def pass_collector(
+    shares: Sequence[Share],
+    values: Sequence[NDArray[Unsigned]],
+    negate: bool,
+    usage: Usage,
+    who: str,
+) -> None:
+    """Let the A of each CTA pass the collector buffer of its tensor core.
+
+    Parameters
+    ----------
+    values
+        What was read of A's memory.
+    negate
+        Whether the MMA negates A.
+
+    Raises
+    ------
+    CollectorFault
+    """
+    for share, a in zip(shares, values, strict=True):
+        buffer = share.d.tmem.collector
+        if usage == "discard":
+            buffer.empty()
+        else:
+            buffer.land(usage, HeldMatrix((share.a, negate), a), who, share.a.place)
 
 
 def join_rows(parts: list[NDArray[Unsigned]]) -> NDArray[Unsigned]:

@@ -14,7 +14,8 @@ from typing import Any
 
 from fp4ref.errors import NotModelled
 from fp4ref.hardware.advisory import Advisory
-from fp4ref.hardware.cta_pair import participants, with_group
+from fp4ref.hardware.collector import Usage
+from fp4ref.hardware.cta_pair import participants
 from fp4ref.hardware.data_path import DATA_PATHS
 from fp4ref.hardware.instr_descriptor import UnscaledInstrDescriptor, UnscaledKind
 from fp4ref.hardware.mma_elements import (
@@ -23,10 +24,10 @@ from fp4ref.hardware.mma_elements import (
     ElementTile,
     read_codes,
 )
-from fp4ref.hardware.mma_operands import Accumulator, Shares, Tile
+from fp4ref.hardware.mma_operands import Accumulator, Shares, Tile, pass_collector
 from fp4ref.hardware.sm import Warp
 from fp4ref.hardware.smem import SmemDescriptor
-from fp4ref.hardware.tcgen05_issue import issue_mma
+from fp4ref.hardware.tcgen05_issue import issue_mma, with_modifiers
 from fp4ref.numerics.instruction import mma_unscaled
 
 
@@ -42,6 +43,7 @@ def mma(
     a_in_tmem: bool = False,
     disable_output_lanes: tuple[int, ...] = (),
     cta_group: int = 1,
+    collector: Usage = "discard",
 ) -> None:
     """``tcgen05.mma.kind::{tf32,f16,f8f6f4}``.
 
@@ -55,11 +57,13 @@ def mma(
         Whether `a_desc` is an address in TMEM.
     disable_output_lanes
         Bit masks of lanes that are not written; only zeros are modelled.
+    collector
+        What becomes of the collector buffer of A.
 
     Raises
     ------
     DescriptorFault, NotModelled, TmemAllocationFault
-    MissingProxyFence, UninitialisedRead
+    MissingProxyFence, UninitialisedRead, CollectorFault
         At landing.
     """
     ctas = participants(warp, cta_group, "tcgen05.mma")
@@ -85,18 +89,22 @@ def mma(
     operands |= {"idesc": idesc, "enable_input_d": enable_input_d, "kind": kind}
     issue_mma(
         warp,
-        with_group(operands, cta_group),
+        with_modifiers(operands, cta_group, collector),
         Shares.of(shares),
-        partial(_multiply, warp, i, shares),
+        partial(_multiply, warp, i, shares, collector),
     )
 
 
 def _multiply(
-    warp: Warp, i: UnscaledInstrDescriptor, shares: Sequence[ElementShare]
+    warp: Warp,
+    i: UnscaledInstrDescriptor,
+    shares: Sequence[ElementShare],
+    collector: Usage,
 ) -> None:
     """Land an MMA: read what it names, multiply, write D."""
     _accept_barriers(warp, *(tile for share in shares for tile in share.tiles))
     all_a, b = read_codes(shares, i.negate_a, i.negate_b)
+    pass_collector(shares, all_a, i.negate_a, collector, warp.who)
     formats = {"a_format": i.a_format, "b_format": i.b_format}
     for share, a in zip(shares, all_a, strict=True):
         share.d.write(mma_unscaled(a, b, share.d.read(), **formats))

@@ -15,6 +15,7 @@ import numpy as np
 
 from fp4ref.errors import DescriptorFault, NotModelled
 from fp4ref.hardware.cluster import multicast_targets
+from fp4ref.hardware.collector import Usage
 from fp4ref.hardware.cta_pair import participants, with_group
 from fp4ref.hardware.data_path import DATA_PATHS
 from fp4ref.hardware.instr_descriptor import MMA_M as MMA_M
@@ -27,6 +28,7 @@ from fp4ref.hardware.mma_operands import (
     Tile,
     find_scales,
     join_rows,
+    pass_collector,
     read_scales,
 )
 from fp4ref.hardware.sm import Cta, Warp
@@ -39,6 +41,7 @@ from fp4ref.hardware.tcgen05_issue import (
     issue_mma,
     named_once,
     observe,
+    with_modifiers,
 )
 from fp4ref.hardware.tensor_memory import (
     LANES,
@@ -164,6 +167,7 @@ def mma(
     kind: Kind = "mxf4nvf4",
     scale_vec: str = "4X",
     cta_group: int = 1,
+    collector: Usage = "discard",
 ) -> None:
     """``tcgen05.mma.kind::mxf4nvf4.block_scale``. Frame 6.6.9.
 
@@ -175,6 +179,8 @@ def mma(
     ----------
     scale_vec
         ``"4X"`` / ``"block16"``, ``"2X"`` / ``"block32"``.
+    collector
+        What becomes of the collector buffer of A.
 
     Raises
     ------
@@ -182,6 +188,8 @@ def mma(
         Kind, scale vector, scale type or scale-factor id do not go together.
     ScaleFactorFault
         At landing: the four lane quarters hold different scales.
+    CollectorFault
+        At landing: the buffer does not hold this A.
     NotModelled, TmemAllocationFault, MissingProxyFence, UninitialisedRead
     ClusterFault
         There is no peer, or the kernel uses the other group too.
@@ -205,9 +213,9 @@ def mma(
     )
     issue_mma(
         warp,
-        with_group(operands, cta_group),
+        with_modifiers(operands, cta_group, collector),
         shares,
-        partial(_multiply, warp.who, i, vec_size, shares.each),
+        partial(_multiply, warp.who, i, vec_size, shares.each, collector),
     )
 
 
@@ -235,12 +243,17 @@ def _decode(
 
 
 def _multiply(
-    who: str, i: InstrDescriptor, vec_size: int, shares: Sequence[Share]
+    who: str,
+    i: InstrDescriptor,
+    vec_size: int,
+    shares: Sequence[Share],
+    collector: Usage,
 ) -> None:
     """Land an MMA: read what it names, multiply, write D."""
     tiles = [(share.a.read(), share.b.read()) for share in shares]
     b = join_rows([rows for _, rows in tiles])
     negate = i.negate_a, i.negate_b
+    pass_collector(shares, [a for a, _ in tiles], i.negate_a, collector, who)
     for share, (a, _) in zip(shares, tiles, strict=True):
         sfa, sfb = share.scales
         scales_a = read_scales(sfa, who, i.a_sf_id, MMA_K // vec_size)

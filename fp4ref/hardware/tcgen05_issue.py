@@ -14,6 +14,8 @@ from typing import Any, TypeVar
 
 from fp4ref.errors import ReadWhileInFlight, ScaleFactorFault
 from fp4ref.hardware.advisory import Advisory
+from fp4ref.hardware.collector import Usage
+from fp4ref.hardware.cta_pair import with_group
 from fp4ref.hardware.in_flight import AsyncOp
 from fp4ref.hardware.instr_descriptor import SHAPE_MASK
 from fp4ref.hardware.mma_operands import Accumulator, Scales, Share, Shares, Tile
@@ -124,6 +126,14 @@ def issue(
         after=after,
     )
     warp.tcgen05_queue.append(op)
+
+
+def with_modifiers(
+    operands: dict[str, Any], cta_group: int, collector: Usage
+) -> dict[str, Any]:
+    """Return operands for the trace, with the modifiers that are not the usual ones."""
+    found = with_group(operands, cta_group)
+    return found if collector == "discard" else found | {"collector": collector}
 
 
 def issue_mma(

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from fp4ref.errors import TmemAllocationFault
 from fp4ref.hardware.byte_array import Memory
+from fp4ref.hardware.collector import CollectorBuffer
 from fp4ref.trace import Range
 
 LANES = 128
@@ -68,6 +69,8 @@ class TensorMemory(Memory):
         What its CTA may still allocate.
     allocations
         How often the owner of a slot has changed.
+    collector
+        The buffer of A beside it.
     """
 
     def __init__(self, sm: int) -> None:
@@ -77,6 +80,7 @@ class TensorMemory(Memory):
         self.last_size = COLUMNS
         self.relinquished = False
         self.allocations = 0
+        self.collector = CollectorBuffer()
 
     def describe(self, address: int) -> str:
         """Lane and column of a linear byte address."""
@@ -216,6 +220,7 @@ class TensorMemory(Memory):
         super().forget()
         self.relinquished = False
         self.last_size = COLUMNS
+        self.collector.empty()
 
 
 @lru_cache(maxsize=64)

@@ -6,8 +6,10 @@ import struct
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from on_lanes import kernel, machine
 
+from fp4ref.errors import CollectorFault
 from fp4ref.hardware.advisory import Advisory
 from fp4ref.numerics import (
     ElementFormat,
@@ -115,6 +117,35 @@ def test_a_block_scaled_mma_by_hand(sfb_column: int, advised: dict[str, int]) ->
     )
     np.testing.assert_array_equal(found, want[:, 5].view(np.uint32))
     assert on.advisories == advised
+
+
+@pytest.mark.parametrize(
+    "form", [NVFP4, ("mxf4.block_scale", NVFP4[1] | 1 << 23), ("f16", 0x08200010)]
+)
+def test_a_use_of_the_collector_buffer_gives_the_same_d(form: tuple[str, int]) -> None:
+    """Two MMAs without input, the second one with A from the buffer."""
+    data = np.random.default_rng(8).integers(0, 0x70, 9216, np.uint8)
+
+    def column(*usages: str) -> NDArray[np.uint32]:
+        on = machine("late", ordering="shipped")
+        source = on.gmem.upload("source", data)
+        out = on.gmem.upload("out", np.zeros(128, np.float32))
+        text = mma_of_128x128(source, out, 132, form)
+        if form[0] == "f16":
+            text = text.replace("[%r22], [%r23], %p4", "%p4")
+        at = text.index("tcgen05.mma")
+        mma = text[at : text.index(";", at) + 1]
+        word = f"kind::{form[0]}"
+        with_usage = [mma.replace(word, f"{word}.collector::a::{u}") for u in usages]
+        text = text.replace(mma, " ".join(with_usage))
+        program = Program.of(parse(kernel(text)))
+        launch(on, program, (1, 1, 1), (128, 1, 1), struct.pack("<0Q"))
+        return on.gmem.contents(out, 512).view(np.uint32)
+
+    found = column("fill", "use", "lastuse")
+    np.testing.assert_array_equal(found, column("discard"))
+    with pytest.raises(CollectorFault, match="nothing in the collector buffer"):
+        column("fill", "lastuse", "use")
 
 
 @pytest.mark.parametrize("vector", [".scale_vec::1X", ".block32", ""])

@@ -150,8 +150,7 @@ def test_forms_of_mma_and_cp_async_that_are_not_modelled_are_refused() -> None:
     forms = [
         f"tcgen05.mma.ws.cta_group::1.kind::f16 [%r1], %rd1, %rd2, %r2, {zeros}, %p1",
         "tcgen05.mma.sp.cta_group::1.kind::f16 [%r1], %rd1, %rd2, [%r4], %r2, %p1",
-        "tcgen05.mma.cta_group::1.kind::f16.collector::a::use [%r1], %rd1, %rd2, %r2, "
-        "%p1",
+        "tcgen05.mma.cta_group::1.kind::f16.ashift [%r1], [%r3], %rd2, %r2, %p1",
         "tcgen05.mma.cta_group::1.kind::f8f6f4 [%r1], %rd1, %rd2, %r2, %p1, 3",
         "cp.async.ca.shared.global.L2::cache_hint [%r1], [%rd1], 4, %rd2",
     ]

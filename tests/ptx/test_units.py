@@ -234,8 +234,6 @@ def test_a_load_is_pending_until_its_wait(
 def test_tcgen05_forms_that_are_not_modelled_are_refused() -> None:
     for text in (
         "tcgen05.mma.cta_group::1.kind::i8 [%r1], %rd1, %rd2, %r2, %p1",
-        "tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale.block16.collector::a::use "
-        "[%r1], %rd1, %rd2, %r2, [%r3], [%r4], %p1",
         "tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale [%r1], %rd1, %rd2, %r2, "
         "[%r3], [%r4], %p1",
         "tcgen05.mma.cta_group::1.kind::mxf4.block_scale.scale_vec::4X [%r1], %rd1, "

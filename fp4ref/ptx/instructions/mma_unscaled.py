@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import cast
 
 from fp4ref.hardware import mma_unscaled
+from fp4ref.hardware.collector import Usage
 from fp4ref.hardware.instr_descriptor import UnscaledKind
 from fp4ref.ptx.run.operands import address_reader, items_of, reader
 from fp4ref.ptx.run.registry import Action, Form, Unknown, instruction
@@ -15,7 +16,7 @@ from fp4ref.ptx.text.syntax import Address, Instruction, Vector
 @instruction(
     "tcgen05.mma",
     form=".cta_group::(?P<group>1|2).kind::(?P<kind>tf32|f16|f8f6f4)"
-    "(.collector::a::(fill|discard))?",
+    "(.collector::a::(?P<collector>fill|use|lastuse|discard))?",
     operands=(5, 6, 7),
     writes=0,
     strict=True,
@@ -42,6 +43,7 @@ def mma(context: LaunchContext, each: Instruction, form: Form) -> Action:
     disabled = [reader(context, item, "u32", each) for item in items_of(lanes)]
     enable = reader(context, each.operands[-1], "pred", each)
     kind = cast("UnscaledKind", form["kind"])
+    collector = cast("Usage", form["collector"] or "discard")
 
     def act(state: WarpState) -> None:
         lane = state.one_lane(each.opcode)
@@ -56,6 +58,7 @@ def mma(context: LaunchContext, each: Instruction, form: Form) -> Action:
             a_in_tmem=in_tmem,
             disable_output_lanes=tuple(int(mask(state)[lane]) for mask in disabled),
             cta_group=int(form["group"]),
+            collector=collector,
         )
 
     return act

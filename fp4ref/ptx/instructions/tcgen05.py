@@ -271,7 +271,7 @@ def copy(context: LaunchContext, each: Instruction, form: Form) -> Action:
     "tcgen05.mma",
     form=f"{_GROUP}.kind::(?P<kind>mxf4nvf4).block_scale"
     "(.scale_vec::(?P<vector>4X|2X)|.(?P<block>block16|block32))"
-    "(.collector::a::(fill|discard))?",
+    "(.collector::a::(?P<collector>fill|use|lastuse|discard))?",
     operands=7,
     writes=0,
     strict=True,
@@ -280,7 +280,7 @@ def copy(context: LaunchContext, each: Instruction, form: Form) -> Action:
     "tcgen05.mma",
     form=f"{_GROUP}.kind::(?P<kind>mxf4).block_scale"
     "(.scale_vec::(?P<vector>2X)|.(?P<block>block32))?"
-    "(.collector::a::(fill|discard))?",
+    "(.collector::a::(?P<collector>fill|use|lastuse|discard))?",
     operands=7,
     writes=0,
     strict=True,
@@ -289,17 +289,13 @@ def copy(context: LaunchContext, each: Instruction, form: Form) -> Action:
     "tcgen05.mma",
     form=f"{_GROUP}.kind::(?P<kind>mxf8f6f4).block_scale"
     "(.scale_vec::(?P<vector>1X)|.(?P<block>block32))?"
-    "(.collector::a::(fill|discard))?",
+    "(.collector::a::(?P<collector>fill|use|lastuse|discard))?",
     operands=7,
     writes=0,
     strict=True,
 )
 def mma(context: LaunchContext, each: Instruction, form: Form) -> Action:
-    """Build ``tcgen05.mma...block_scale``, operands A and B in shared memory.
-
-    Filling the collector buffer changes no value; an MMA that takes A from it is
-    refused.
-    """
+    """Build ``tcgen05.mma...block_scale``, operands A and B in shared memory."""
     if isinstance(each.operands[1], Address):
         raise Unknown("mma-a-in-tmem")
     d, sfa, sfb = (address_reader(context, each.operands[i], each) for i in (0, 4, 5))
@@ -326,6 +322,7 @@ def mma(context: LaunchContext, each: Instruction, form: Form) -> Action:
             bool(enable(state)[lane]),
             scale_vec=form["vector"] or form["block"],
             cta_group=int(form["group"]),
+            collector=form["collector"] or "discard",
         )
 
     return act
