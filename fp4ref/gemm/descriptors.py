@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from functools import cache
 
+from fp4ref.hardware.operand_cells import ROW_NBYTES
 from fp4ref.hardware.smem import SmemDescriptor
-from fp4ref.hardware.tcgen05 import CP_NBYTES, ROW_NBYTES
+from fp4ref.hardware.tcgen05 import CP_NBYTES
 from fp4ref.layout import SwizzleMode
 
 OPERAND_SWIZZLE = SwizzleMode.B128

@@ -1,11 +1,10 @@
 """mma_elements: A and B of the MMAs of 32 bytes along K, as codes of their elements.
 
-A tile lies in shared memory, K-major or MN-major. A may lie in TMEM instead: row i in
-lane i, and the 32 bytes along K in eight columns. Elements of 16 and 8 bits lie side by
-side. Those of 6 and 4 bits lie packed at the start of every 16 bytes, 16 of them; the
-rest of the 16 bytes is padding, which the MMA does not read. Source: PTX, packing
-format used for matrix A and B by .kind::mxf8f6f4 in shared memory; CUTLASS's
-``*_unpacksmem_t``.
+A tile lies in shared memory, K-major or MN-major. A may lie in TMEM instead. Elements
+of 16 and 8 bits lie side by side. Those of 6 and 4 bits lie packed at the start of
+every 16 bytes, 16 of them; the rest of the 16 bytes is padding, which the MMA does not
+read. Source: PTX, packing format used for matrix A and B by .kind::mxf8f6f4 in shared
+memory; CUTLASS's ``*_unpacksmem_t``.
 """
 
 from __future__ import annotations
@@ -16,26 +15,19 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from fp4ref.errors import DescriptorFault, NotModelled
-from fp4ref.hardware.data_path import DATA_PATHS, DataPath
+from fp4ref.errors import NotModelled
+from fp4ref.hardware.data_path import DataPath
 from fp4ref.hardware.mma_operands import Share, Tile, join_rows, tile_range
+from fp4ref.hardware.operand_cells import ROW_NBYTES, OperandCells
 from fp4ref.hardware.shared_memory import SharedMemory
 from fp4ref.hardware.sm import Warp
 from fp4ref.hardware.smem import SmemDescriptor
-from fp4ref.hardware.tensor_memory import (
-    CELL_NBYTES,
-    LANES,
-    TensorMemory,
-    lane_column,
-)
+from fp4ref.hardware.tensor_memory import TensorMemory
 from fp4ref.layout import SwizzleMode
 from fp4ref.numerics import ElementFormat
 from fp4ref.trace import Bytes, Range
 
 Codes = NDArray[np.unsignedinteger]
-
-ROW_NBYTES = 32
-"""Bytes along K that one instruction reads, padding among them."""
 
 _CHUNK = 16
 """Bytes of shared memory, and elements, of a padded group."""
@@ -119,63 +111,43 @@ def _negated(codes: Codes, element: ElementFormat) -> Codes:
 
 
 @dataclass(frozen=True, slots=True)
-class ElementCells:
-    """A in the TMEM of one CTA, and the format of its elements.
+class ElementCells(OperandCells):
+    """A in the TMEM of one CTA, and the format of its elements."""
 
-    Attributes
-    ----------
-    where
-        128 lanes of eight columns.
-    """
-
-    tmem: TensorMemory
-    where: Range
     element: ElementFormat
 
     @classmethod
-    def of(
-        cls, warp: Warp, taddr: int, path: DataPath, element: ElementFormat
+    def of_elements(
+        cls,
+        warp: Warp,
+        taddr: int,
+        d_tmem: int,
+        path: DataPath,
+        tmem: TensorMemory,
+        element: ElementFormat,
     ) -> ElementCells:
-        """Name the cells at `taddr` in the CTA of the warp.
+        """Name the cells at `taddr`, of an MMA whose D is at `d_tmem`.
 
         Raises
         ------
         DescriptorFault, NotModelled, TmemAllocationFault
         """
-        if path is not DATA_PATHS[LANES, 1] or element.bits < 8:
+        if element.bits < 8:
             raise NotModelled(
-                f"A from TMEM with data path layout {path.name} and {element.name}",
+                f"A from TMEM in {element.name}",
                 who=warp.who,
                 where=f"taddr {taddr:#010x}",
-                rule="this machine reads A from TMEM with M = 128 in one CTA, in "
-                "elements of 8 bits and more",
+                rule="an element of 6 or 4 bits has a byte of its own in TMEM, and "
+                "which bits of the byte no text says",
                 remedy="keep A in shared memory",
                 gap="mma-a-in-tmem",
             )
-        lane, column = lane_column(taddr)
-        if lane:
-            raise DescriptorFault(
-                f"A at lane {lane}",
-                who=warp.who,
-                where=f"taddr {taddr:#010x}",
-                rule="A with M = 128 is in all lanes, addressed from lane 0 [PTX: data "
-                "path layout organization]",
-                remedy="clear the lane field",
-            )
-        columns = ROW_NBYTES // CELL_NBYTES
-        tmem = warp.tmem
-        tmem.check_allocated(column, columns, warp.who)
-        return cls(tmem, tmem.rectangle(0, LANES, column, columns), element)
-
-    @property
-    def place(self) -> str:
-        """Where it is, in words."""
-        return self.tmem.describe(self.where.start)
+        cells = OperandCells.of(warp, taddr, d_tmem, path, tmem)
+        return cls(tmem, path, cells.blocks, warp.who, element)
 
     def codes(self, negate: bool) -> Codes:
         """Read the elements, shape (M, K); negate them by their sign bit."""
-        lines = self.tmem.read(self.where).reshape(LANES, ROW_NBYTES)
-        codes = unpack_codes(lines, self.element)
+        codes = unpack_codes(self.read(), self.element)
         return _negated(codes, self.element) if negate else codes
 
 
@@ -215,20 +187,8 @@ def _mn_major_range(
 class ElementShare(Share):
     """What one CTA holds of an MMA whose operands have an element format each."""
 
-    a: ElementTile | ElementCells  # type: ignore[assignment]
+    a: ElementTile | ElementCells
     b: ElementTile
-
-    @property
-    def tiles(self) -> list[Tile]:
-        """What the MMA reads of shared memory."""
-        return [self.a, self.b] if isinstance(self.a, ElementTile) else [self.b]
-
-    @property
-    def cells_read(self) -> list[Range]:
-        """TMEM that the MMA reads."""
-        scales = [each.where for each in self.scales]
-        a = [self.a.where] if isinstance(self.a, ElementCells) else []
-        return [*a, *scales, *self.d.inputs]
 
 
 def read_codes(

@@ -15,7 +15,12 @@ from fp4ref.errors import DescriptorFault
 from fp4ref.hardware.collector import Usage
 from fp4ref.hardware.cta_pair import participants
 from fp4ref.hardware.data_path import DATA_PATHS
-from fp4ref.hardware.mma_elements import ElementShare, ElementTile, read_codes
+from fp4ref.hardware.mma_elements import (
+    ElementCells,
+    ElementShare,
+    ElementTile,
+    read_codes,
+)
 from fp4ref.hardware.mma_operands import (
     Accumulator,
     Shares,
@@ -45,6 +50,7 @@ def mma(
     enable_input_d: bool,
     *,
     scale_vec: str = "1X",
+    a_in_tmem: bool = False,
     cta_group: int = 1,
     collector: Usage = "discard",
 ) -> None:
@@ -58,6 +64,8 @@ def mma(
     ----------
     scale_vec
         ``"1X"``, ``"block32"`` or nothing, which are the same.
+    a_in_tmem
+        Whether `a_desc` is an address in TMEM.
     collector
         What becomes of the collector buffer of A.
 
@@ -70,7 +78,7 @@ def mma(
     ctas = participants(warp, cta_group, "tcgen05.mma")
     _check_scale_vector(warp, scale_vec)
     i = Mxf8f6f4InstrDescriptor.decode(idesc, cta_group)
-    a_smem, b_smem = SmemDescriptor.decode(a_desc), SmemDescriptor.decode(b_desc)
+    b_smem = SmemDescriptor.decode(b_desc)
     path = DATA_PATHS[i.m, cta_group]
     shares, tile = [], ElementTile.of_elements
     for cta in ctas:
@@ -79,11 +87,19 @@ def mma(
         parts = path.column_parts
         sfb = find_scales(warp, sfb_tmem, i.n // parts, "SFB", cta.tmem, parts)
         check_apart(warp, d, sfa, sfb)
-        a = tile(warp, a_smem, path.rows, i.a_format, i.a_mn_major, cta.smem)
+        a: ElementTile | ElementCells
+        if a_in_tmem:
+            a = ElementCells.of_elements(
+                warp, a_desc, d_tmem, path, cta.tmem, i.a_format
+            )
+        else:
+            a_smem = SmemDescriptor.decode(a_desc)
+            a = tile(warp, a_smem, path.rows, i.a_format, i.a_mn_major, cta.smem)
         rows = i.n // len(ctas)
         b = tile(warp, b_smem, rows, i.b_format, i.b_mn_major, cta.smem)
         shares.append(ElementShare(a, b, d, (sfa, sfb)))
-    operands: dict[str, Any] = {"d_tmem": d_tmem, "a_desc": a_desc, "b_desc": b_desc}
+    a_name = "a_tmem" if a_in_tmem else "a_desc"
+    operands: dict[str, Any] = {"d_tmem": d_tmem, a_name: a_desc, "b_desc": b_desc}
     operands |= {"idesc": idesc, "sfa_tmem": sfa_tmem, "sfb_tmem": sfb_tmem}
     operands |= {"enable_input_d": enable_input_d, "kind": KIND, "scale_vec": scale_vec}
     issue_mma(

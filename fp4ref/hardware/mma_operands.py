@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from fp4ref.errors import DescriptorFault, ScaleFactorFault
 from fp4ref.hardware.collector import HeldMatrix, Usage
 from fp4ref.hardware.data_path import DATA_PATHS, DataPath
+from fp4ref.hardware.operand_cells import OperandCells
 from fp4ref.hardware.shared_memory import SharedMemory
 from fp4ref.hardware.sm import Warp
 from fp4ref.hardware.smem import SmemDescriptor
@@ -311,7 +312,7 @@ def read_scales(scales: Scales, who: str, sf_id: int, count: int) -> NDArray[np.
 class Share:
     """What one CTA holds of an MMA: rows of A and D, its part of B, the scales."""
 
-    a: Tile
+    a: Tile | OperandCells
     b: Tile
     d: Accumulator
     scales: tuple[Scales, ...] = ()
@@ -319,12 +320,13 @@ class Share:
     @property
     def tiles(self) -> list[Tile]:
         """What the MMA reads of shared memory."""
-        return [self.a, self.b]
+        return [self.a, self.b] if isinstance(self.a, Tile) else [self.b]
 
     @property
     def cells_read(self) -> list[Range]:
         """TMEM that the MMA reads."""
-        return [*(each.where for each in self.scales), *self.d.inputs]
+        a = () if isinstance(self.a, Tile) else self.a.blocks
+        return [*a, *(each.where for each in self.scales), *self.d.inputs]
 
     @property
     def reads(self) -> list[Range]:

@@ -76,7 +76,9 @@ def mma(
         d = Accumulator.of(warp, d_tmem, i.n, enable_input_d, path, cta.tmem)
         a: ElementTile | ElementCells
         if a_in_tmem:
-            a = ElementCells.of(warp, a_desc, path, i.a_format)
+            a = ElementCells.of_elements(
+                warp, a_desc, d_tmem, path, cta.tmem, i.a_format
+            )
         else:
             a_smem = SmemDescriptor.decode(a_desc)
             a = tile(warp, a_smem, path.rows, i.a_format, i.a_mn_major, cta.smem)

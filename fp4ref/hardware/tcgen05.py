@@ -31,6 +31,7 @@ from fp4ref.hardware.mma_operands import (
     pass_collector,
     read_scales,
 )
+from fp4ref.hardware.operand_cells import ROW_NBYTES, OperandCells
 from fp4ref.hardware.sm import Cta, Warp
 from fp4ref.hardware.smem import SmemDescriptor
 from fp4ref.hardware.tcgen05_issue import (
@@ -56,7 +57,6 @@ from fp4ref.numerics.instruction import add_packed
 from fp4ref.trace import Range
 
 MMA_K = 64
-ROW_NBYTES = MMA_K // 2
 
 CP_NBYTES = 512
 """Bytes that one ``32x128b.warpx4`` copies: 32 rows of 16."""
@@ -166,6 +166,7 @@ def mma(
     *,
     kind: Kind = "mxf4nvf4",
     scale_vec: str = "4X",
+    a_in_tmem: bool = False,
     cta_group: int = 1,
     collector: Usage = "discard",
 ) -> None:
@@ -179,6 +180,9 @@ def mma(
     ----------
     scale_vec
         ``"4X"`` / ``"block16"``, ``"2X"`` / ``"block32"``.
+    a_in_tmem
+        Whether `a_desc` is an address in TMEM; its bytes are those of the rows in
+        shared memory, two elements each.
     collector
         What becomes of the collector buffer of A.
 
@@ -197,7 +201,7 @@ def mma(
     ctas = participants(warp, cta_group, "tcgen05.mma")
     operands: dict[str, Any] = {
         "d_tmem": d_tmem,
-        "a_desc": a_desc,
+        "a_tmem" if a_in_tmem else "a_desc": a_desc,
         "b_desc": b_desc,
         "idesc": idesc,
         "sfa_tmem": sfa_tmem,
@@ -208,7 +212,7 @@ def mma(
     }
     i, vec_size, shares = named_once(
         ctas,
-        ("tcgen05.mma", cta_group, *operands.values()),
+        ("tcgen05.mma", cta_group, a_in_tmem, *operands.values()),
         lambda: _decode(warp, ctas, cta_group, operands),
     )
     issue_mma(
@@ -225,7 +229,7 @@ def _decode(
     """Return the descriptor of an MMA, elements per scale, and what it names."""
     i = InstrDescriptor.decode(operands["idesc"], cta_group)
     vec_size = _check_scales(warp, i, operands["kind"], operands["scale_vec"])
-    a_smem, b_smem = (SmemDescriptor.decode(operands[x]) for x in ("a_desc", "b_desc"))
+    b_smem = SmemDescriptor.decode(operands["b_desc"])
     path = DATA_PATHS[i.m, cta_group]
     d_tmem, enable_input = operands["d_tmem"], operands["enable_input_d"]
     sfa_tmem, sfb_tmem = operands["sfa_tmem"], operands["sfb_tmem"]
@@ -236,7 +240,12 @@ def _decode(
         parts = path.column_parts
         sfb = find_scales(warp, sfb_tmem, i.n // parts, "SFB", cta.tmem, parts)
         check_apart(warp, d, sfa, sfb)
-        a = Tile.of(warp, a_smem, path.rows, ROW_NBYTES, cta.smem)
+        a: Tile | OperandCells
+        if "a_tmem" in operands:
+            a = OperandCells.of(warp, operands["a_tmem"], d_tmem, path, cta.tmem)
+        else:
+            a_smem = SmemDescriptor.decode(operands["a_desc"])
+            a = Tile.of(warp, a_smem, path.rows, ROW_NBYTES, cta.smem)
         b = Tile.of(warp, b_smem, i.n // len(ctas), ROW_NBYTES, cta.smem)
         shares.append(Share(a, b, d, (sfa, sfb)))
     return i, vec_size, Shares.of(shares)

@@ -148,6 +148,46 @@ def test_a_use_of_the_collector_buffer_gives_the_same_d(form: tuple[str, int]) -
         column("fill", "lastuse", "use")
 
 
+# Thread r stores the 32 bytes of row r of A to lane r, columns 160 to 167.
+TO_TMEM = """
+    shl.b32 %r30, %r3, 21; add.u32 %r30, %r30, %r21; add.u32 %r30, %r30, 160;
+    shr.u32 %r31, %r2, 3; shl.b32 %r31, %r31, 8; and.b32 %r26, %r2, 7;
+    shl.b32 %r26, %r26, 4; add.u32 %r31, %r31, %r26; add.u32 %r31, %r31, %r1;
+    ld.shared.v4.b32 {%r6, %r7, %r8, %r9}, [%r31];
+    ld.shared.v4.b32 {%r26, %r27, %r28, %r29}, [%r31+128];
+    tcgen05.st.sync.aligned.32x32b.x8.b32
+        [%r30], {%r6, %r7, %r8, %r9, %r26, %r27, %r28, %r29};
+    tcgen05.wait::st.sync.aligned;
+    tcgen05.fence::before_thread_sync; bar.sync 0; tcgen05.fence::after_thread_sync;
+    add.u32 %r30, %r21, 160;
+"""
+
+
+@pytest.mark.parametrize("schedule", ["eager", "late", 1])
+@pytest.mark.parametrize(
+    "form", [NVFP4, ("mxf4.block_scale", NVFP4[1] | 1 << 23), ("f16", 0x08200010)]
+)
+def test_a_from_tmem_gives_the_same_d(form: tuple[str, int], schedule: object) -> None:
+    data = np.random.default_rng(9).integers(0, 0x70, 9216, np.uint8)
+
+    def column(in_tmem: bool) -> NDArray[np.uint32]:
+        on = machine(schedule)  # type: ignore[arg-type]
+        source = on.gmem.upload("source", data)
+        out = on.gmem.upload("out", np.zeros(128, np.float32))
+        text = mma_of_128x128(source, out, 132, form)
+        if form[0] == "f16":
+            text = text.replace("[%r22], [%r23], %p4", "%p4")
+        if in_tmem:
+            scales = "add.u32 %r22, %r21, 128;"
+            text = text.replace(scales, f"{TO_TMEM} {scales}")
+            text = text.replace("[%r21], %rd3, %rd4", "[%r21], [%r30], %rd4")
+        program = Program.of(parse(kernel(text)))
+        launch(on, program, (1, 1, 1), (128, 1, 1), struct.pack("<0Q"))
+        return on.gmem.contents(out, 512).view(np.uint32)
+
+    np.testing.assert_array_equal(column(True), column(False))
+
+
 @pytest.mark.parametrize("vector", [".scale_vec::1X", ".block32", ""])
 def test_an_mma_of_e4m3_with_one_scale_for_32_elements(vector: str) -> None:
     rng = np.random.default_rng(6)

@@ -10,7 +10,8 @@ from fp4ref.cuda_kernel.build import packaged
 from fp4ref.gemm.config import SF_VEC_SIZE
 from fp4ref.gemm.plan import plan
 from fp4ref.hardware import tmem
-from fp4ref.hardware.tcgen05 import MMA_K, MMA_M, ROW_NBYTES
+from fp4ref.hardware.operand_cells import ROW_NBYTES
+from fp4ref.hardware.tcgen05 import MMA_K, MMA_M
 from fp4ref.lessons.record import line, lines
 from fp4ref.lessons.truths.runs import (
     EXAMPLE,

@@ -17,7 +17,7 @@ from fp4ref.hardware import mma_mxf8f6f4, tcgen05, tmem
 from fp4ref.hardware.registers import Registers
 from fp4ref.hardware.tmem import Shape
 from fp4ref.ptx.run.operands import address_reader, items_of, reader
-from fp4ref.ptx.run.registry import Action, Form, Step, Unknown, Wait, instruction
+from fp4ref.ptx.run.registry import Action, Form, Step, Wait, instruction
 from fp4ref.ptx.run.spaces import shared_address
 from fp4ref.ptx.run.state import LANES, LaunchContext, WarpState
 from fp4ref.ptx.text.syntax import Address, Instruction, PtxError
@@ -295,11 +295,15 @@ def copy(context: LaunchContext, each: Instruction, form: Form) -> Action:
     strict=True,
 )
 def mma(context: LaunchContext, each: Instruction, form: Form) -> Action:
-    """Build ``tcgen05.mma...block_scale``, operands A and B in shared memory."""
-    if isinstance(each.operands[1], Address):
-        raise Unknown("mma-a-in-tmem")
+    """Build ``tcgen05.mma...block_scale``, A in shared memory or in TMEM."""
+    in_tmem = isinstance(each.operands[1], Address)
     d, sfa, sfb = (address_reader(context, each.operands[i], each) for i in (0, 4, 5))
-    a, b = (reader(context, each.operands[i], "u64", each) for i in (1, 2))
+    a = (
+        address_reader(context, each.operands[1], each)
+        if in_tmem
+        else reader(context, each.operands[1], "u64", each)
+    )
+    b = reader(context, each.operands[2], "u64", each)
     idesc = reader(context, each.operands[3], "u32", each)
     enable = reader(context, each.operands[6], "pred", each)
     kinds: dict[str, Callable[..., None]] = {
@@ -321,6 +325,7 @@ def mma(context: LaunchContext, each: Instruction, form: Form) -> Action:
             int(sfb(state)[lane]),
             bool(enable(state)[lane]),
             scale_vec=form["vector"] or form["block"],
+            a_in_tmem=in_tmem,
             cta_group=int(form["group"]),
             collector=form["collector"] or "discard",
         )
