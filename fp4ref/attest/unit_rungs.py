@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -124,11 +125,27 @@ def cp() -> Question:
 
 
 def cp_shapes() -> Question:
-    """Shapes without a model: what a card does is recorded."""
+    """The shapes that are not for scales, from core matrices, each to eight columns."""
     source = np.arange(1024, dtype=np.uint32)
-    names = ("128x256b", "4x256b", "128x128b", "64x128b 02_13", "64x128b 01_23")
+    # Eight rows of 16 bytes are together; 128 bytes further is the second half of K.
+    rows = source.reshape(16, 2, 8, 4).transpose(0, 2, 1, 3).reshape(M, 8)
+    lane = np.arange(M)
+
+    def landed(row: np.ndarray, words: int, lanes: np.ndarray = lane) -> Words:
+        found = np.full((M, 8), 0xEEEEEEEE, np.uint32)
+        found[lanes, :words] = rows[row, :words]
+        return found.reshape(-1)
+
+    shapes: dict[str, Callable[[], Words]] = {
+        "128x256b": lambda: landed(lane, 8),
+        "4x256b": lambda: landed(np.arange(4), 8, np.arange(0, M, 32)),
+        "128x128b": lambda: landed(lane, 4),
+        "64x128b 02_13": lambda: landed(lane % 64, 4),
+        "64x128b 01_23": lambda: landed(lane // 64 * 32 + lane % 32, 4),
+    }
     parts = tuple(
-        Part(name, "out", i * 8 * M, 8 * M, None, LANES) for i, name in enumerate(names)
+        Part(name, "out", i * 8 * M, 8 * M, predicted, LANES)
+        for i, (name, predicted) in enumerate(shapes.items())
     )
     return of_file("cp_shapes.cu", one_cta("cp_shapes", 40 * M, source), parts)
 

@@ -11,17 +11,15 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, Literal, NamedTuple
 
-import numpy as np
-
 from fp4ref.errors import DescriptorFault, NotModelled
 from fp4ref.hardware.cluster import multicast_targets
 from fp4ref.hardware.collector import Usage
+from fp4ref.hardware.copy_shape import COPY_SHAPES, copied, copy_target
 from fp4ref.hardware.cta_pair import participants, with_group
 from fp4ref.hardware.data_path import DATA_PATHS
 from fp4ref.hardware.instr_descriptor import MMA_M as MMA_M
 from fp4ref.hardware.instr_descriptor import InstrDescriptor as InstrDescriptor
 from fp4ref.hardware.mma_operands import (
-    SF_ROWS,
     Accumulator,
     Share,
     Shares,
@@ -45,12 +43,10 @@ from fp4ref.hardware.tcgen05_issue import (
     with_modifiers,
 )
 from fp4ref.hardware.tensor_memory import (
-    LANES,
     SF_ID_MASK,
     TensorMemory,
     lane_column,
 )
-from fp4ref.layout import SwizzleMode
 from fp4ref.numerics.elements import legal_scale_formats
 from fp4ref.numerics.float32_step import PackedStep
 from fp4ref.numerics.instruction import add_packed
@@ -77,11 +73,17 @@ def cp(
     shape: str = "32x128b.warpx4",
     cta_group: int = 1,
 ) -> None:
-    """``tcgen05.cp.32x128b.warpx4 [taddr], s_desc``. Frame 6.6.4.
+    """``tcgen05.cp.SHAPE [taddr], s_desc``. Frame 6.6.4.
 
-    Copies 32 rows of 16 bytes from shared memory into 4 columns. Row r lands in lanes
-    r, r + 32, r + 64 and r + 96. For a pair each CTA's shared memory is copied to its
-    own TMEM.
+    Copies the rows of a K-major tile in shared memory to lanes of TMEM. With
+    32x128b.warpx4, which is for scales, 32 rows of 16 bytes land in 4 columns, row r in
+    lanes r, r + 32, r + 64 and r + 96; `copy_shape` has the others. For a pair each
+    CTA's shared memory is copied to its own TMEM.
+
+    Parameters
+    ----------
+    shape
+        With its multicast, as in PTX.
 
     Raises
     ------
@@ -101,10 +103,10 @@ def cp(
 
     def land() -> None:
         for source, tmem, target in copies:
-            rows = source.read()
-            tmem.write(target, np.concatenate((rows, rows, rows, rows)))
+            tmem.write(target, copied(shape, source.read()))
 
-    operands = {"taddr": taddr, "s_desc": s_desc, "shape": shape, "nbytes": CP_NBYTES}
+    nbytes = COPY_SHAPES[shape].nbytes
+    operands = {"taddr": taddr, "s_desc": s_desc, "shape": shape, "nbytes": nbytes}
     issue(
         warp,
         "tcgen05.cp",
@@ -117,7 +119,7 @@ def cp(
 
 
 class _Copy(NamedTuple):
-    """What a copy of scales does in one CTA."""
+    """What a copy does in one CTA."""
 
     source: Tile
     tmem: TensorMemory
@@ -129,27 +131,30 @@ def _copies(
 ) -> list[_Copy]:
     """Name what ``tcgen05.cp`` reads and writes in each CTA."""
     desc = SmemDescriptor.decode(s_desc)
-    if shape != "32x128b.warpx4" or desc.swizzle is not SwizzleMode.NONE:
-        raise NotModelled(
-            f"tcgen05.cp.{shape} with the {desc.swizzle.name} layout",
-            who=warp.who,
-            remedy="copy scale factors with 32x128b.warpx4 from unswizzled rows",
-            gap="tcgen05-cp-shapes",
-        )
-    lane, column = lane_column(taddr & ~SF_ID_MASK)
-    if lane:
+    if shape not in COPY_SHAPES:
         raise DescriptorFault(
-            f"tcgen05.cp to lane {lane}",
+            f"tcgen05.cp.{shape}",
+            who=warp.who,
+            rule=f"the shapes are {', '.join(COPY_SHAPES)} [PTX: tcgen05.cp]",
+            remedy="use one of them",
+        )
+    form = COPY_SHAPES[shape]
+    lane, column = lane_column(taddr & ~SF_ID_MASK)
+    if lane not in form.lane_choices:
+        raise DescriptorFault(
+            f"tcgen05.cp.{shape} to lane {lane}",
             who=warp.who,
             where=f"taddr {taddr:#010x}",
-            rule="warpx4 writes all four lane quarters from lane 0",
+            rule="it writes a lane of each quarter, counted from the first quarter's"
+            if len(form.lane_choices) > 1
+            else "it writes all four lane quarters from lane 0",
             remedy="clear the lane field",
         )
     copies = []
     for cta in ctas:
-        cta.tmem.check_allocated(column, 4, warp.who)
-        source = Tile.of(warp, desc, SF_ROWS, 16, cta.smem)
-        target = cta.tmem.rectangle(0, LANES, column, 4)
+        cta.tmem.check_allocated(column, form.columns, warp.who)
+        source = Tile.of(warp, desc, form.rows, form.row_nbytes, cta.smem)
+        target = copy_target(shape, cta.tmem, lane, column)
         copies.append(_Copy(source, cta.tmem, target))
     return copies
 

@@ -1,4 +1,4 @@
-// cp_shapes: the shapes of tcgen05.cp that no model of ours has, each to 8 columns.
+// cp_shapes: the shapes of tcgen05.cp that are not for scales, each to 8 columns.
 #include "rung.cuh"
 
 #define CP(number, shape)                                                               \

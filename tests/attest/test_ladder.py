@@ -47,7 +47,6 @@ def test_the_whole_ladder_goes_past_three_broken_rungs(tmp_path: Path) -> None:
     assert list(states) == list(facts())
     odd = {
         "stochastic": "not modelled",
-        "cp-shapes": "not modelled",
         "seeded-hang": "hung",
         "seeded-fault": "faulted",
         "seeded-stuck": "gave up",

@@ -11,7 +11,6 @@ from mma_tiles import (
     SFA,
     SFB,
     commit_and_wait,
-    descriptor,
     easy_scales,
     put_memory,
     with_tmem,
@@ -21,7 +20,6 @@ from on_machine import TILE, launch, machine
 from fp4ref.errors import (
     ClusterFault,
     DescriptorFault,
-    NotModelled,
     TmemAllocationFault,
     UninitialisedRead,
 )
@@ -65,22 +63,11 @@ def test_cp_leading_offset_is_ignored(leading):
 @pytest.mark.parametrize(
     ("error", "says", "arguments"),
     [
-        *(
-            (NotModelled, shape, (SFA, SF_WORD | SF_AT >> 4, shape))
-            for shape in (
-                "128x256b",
-                "4x256b",
-                "128x128b",
-                "64x128b.warpx2::02_13",
-                "64x128b.warpx2::01_23",
-            )
-        ),
         (
             ClusterFault,
             "has executed tcgen05.alloc.cta_group::1",
             (SFA, SF_WORD, "32x128b.warpx4", 2),
         ),
-        (NotModelled, "B128 layout", (SFA, descriptor(SF_AT))),
         (DescriptorFault, "to lane 32", (32 << 16 | SFA, SF_WORD | SF_AT >> 4)),
         (TmemAllocationFault, "not all allocated", (510, SF_WORD | SF_AT >> 4)),
         (UninitialisedRead, "never written", (SFA, SF_WORD | 0x30000 >> 4)),

@@ -238,7 +238,7 @@ def test_tcgen05_forms_that_are_not_modelled_are_refused() -> None:
         "[%r3], [%r4], %p1",
         "tcgen05.mma.cta_group::1.kind::mxf4.block_scale.scale_vec::4X [%r1], %rd1, "
         "%rd2, %r2, [%r3], [%r4], %p1",
-        "tcgen05.cp.cta_group::1.128x256b [%r1], %rd1",
+        "tcgen05.cp.cta_group::1.128x256b.b8x16.b6x16_p32 [%r1], %rd1",
         "tcgen05.shift.cta_group::1.down [%r1]",
         "cp.reduce.async.bulk.tensor.2d.global.shared::cta.add.bulk_group "
         "[%rd1, {0, 0}], [%r1]",

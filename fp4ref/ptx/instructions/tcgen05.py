@@ -14,6 +14,7 @@ from typing import cast
 import numpy as np
 
 from fp4ref.hardware import mma_mxf8f6f4, tcgen05, tmem
+from fp4ref.hardware.copy_shape import COPY_SHAPES
 from fp4ref.hardware.registers import Registers
 from fp4ref.hardware.tmem import Shape
 from fp4ref.ptx.run.operands import address_reader, items_of, reader
@@ -249,13 +250,13 @@ def fence_after(context: LaunchContext, each: Instruction, form: Form) -> Action
 
 @instruction(
     "tcgen05.cp",
-    form=f"{_GROUP}.(?P<shape>32x128b.warpx4)",
+    form=f"{_GROUP}.(?P<shape>{'|'.join(COPY_SHAPES)})",
     operands=2,
     writes=0,
     strict=True,
 )
 def copy(context: LaunchContext, each: Instruction, form: Form) -> Action:
-    """Build ``tcgen05.cp`` of scale factors."""
+    """Build ``tcgen05.cp``."""
     at = address_reader(context, each.operands[0], each)
     descriptor = reader(context, each.operands[1], "u64", each)
 
