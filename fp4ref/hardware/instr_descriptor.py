@@ -217,6 +217,7 @@ class UnscaledInstrDescriptor:
                 gap="mma-sparse" if word & 7 else "mma-d-type",
             )
         check_shape(fields, "unscaled", cta_group, m, n)
+        check_transposed(fields, b_format, bool(word >> 16 & 1), cta_group, n)
         flags = (bool(word >> bit & 1) for bit in (13, 14, 15, 16))
         return cls(kind, m, n, a_format, b_format, *flags)
 
@@ -237,6 +238,23 @@ def check_shape(fields: str, kinds: str, cta_group: int, m: int, n: int) -> None
             rule=f"N is {step} to 256 in steps of {step} with cta_group::{cta_group} "
             "[PTX: matrix shape]",
             remedy="split or pad N",
+        )
+
+
+def check_transposed(
+    fields: str, b_format: ElementFormat, b_mn_major: bool, cta_group: int, n: int
+) -> None:
+    """Raise `DescriptorFault` for an N that an MN-major B of bytes lacks.
+
+    Elements of 6 and 4 bits take a byte each there too.
+    """
+    step = 16 * cta_group
+    if b_mn_major and b_format.bits <= 8 and n % step:
+        raise DescriptorFault(
+            f"{fields}: N is {n} with B MN-major in {b_format.name}",
+            rule=f"N is {step} to 256 in steps of {step} then [PTX: N shape for 8bit "
+            "transpose B]",
+            remedy="pad N, or keep B K-major",
         )
 
 

@@ -68,15 +68,6 @@ class ElementTile(Tile):
             where = tile_range(warp.who, smem, desc, rows, ROW_NBYTES)
             return cls(smem, desc, rows, ROW_NBYTES, where, element, mn_major)
         nbytes = rows * max(element.bits, 8) // 8
-        if element.bits < 8 and nbytes % _CHUNK:
-            raise NotModelled(
-                f"an MN-major tile of {rows} rows of {element.name}",
-                who=warp.who,
-                where=smem.describe(desc.start),
-                rule=f"padded elements lie {_CHUNK} together",
-                remedy=f"use a multiple of {_CHUNK} rows in each CTA",
-                gap="mma-mn-major",
-            )
         where = _mn_major_range(warp.who, smem, desc, element.k_step, nbytes)
         return cls(smem, desc, element.k_step, nbytes, where, element, mn_major)
 

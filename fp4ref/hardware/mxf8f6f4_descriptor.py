@@ -8,7 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fp4ref.errors import DescriptorFault, NotModelled
-from fp4ref.hardware.instr_descriptor import check_shape, element_types
+from fp4ref.hardware.instr_descriptor import (
+    check_shape,
+    check_transposed,
+    element_types,
+)
 from fp4ref.numerics import ElementFormat, ScaleFormat
 
 
@@ -95,6 +99,7 @@ class Mxf8f6f4InstrDescriptor:
             )
         n, m = (word >> 17 & 63) << 3, (word >> 27 & 3) << 7
         check_shape(fields, "block_scale", cta_group, m, n)
+        check_transposed(fields, b_format, bool(word >> 16 & 1), cta_group, n)
         ids = word >> 29 & 3, word >> 4 & 3
         flags = (bool(word >> bit & 1) for bit in (13, 14, 15, 16))
         return cls(m, n, a_format, b_format, *ids, *flags)

@@ -18,9 +18,15 @@ from element_tiles import (
 from mma_tiles import A_AT, B_AT, commit_and_wait, put_memory, with_tmem
 from on_machine import launch, machine
 
-from fp4ref.errors import NotModelled, OutOfBounds, UninitialisedRead
+from fp4ref.errors import (
+    DescriptorFault,
+    NotModelled,
+    OutOfBounds,
+    UninitialisedRead,
+)
 from fp4ref.hardware import mma_unscaled
 from fp4ref.hardware.instr_descriptor import UnscaledInstrDescriptor
+from fp4ref.hardware.mxf8f6f4_descriptor import Mxf8f6f4InstrDescriptor
 from fp4ref.numerics import ElementFormat, matmul_unscaled
 
 SW128 = (B128, 1024, 16)
@@ -141,8 +147,17 @@ def test_an_mn_major_tile_starts_on_its_pattern_and_stays_in_memory():
         one_mma(layout=(B128, 0x3FFF0, 1024))
 
 
-def test_padded_rows_of_an_mn_major_tile_come_sixteen_together():
+@pytest.mark.parametrize("b", ["e5m2", "e3m2", "e2m1"])
+def test_an_mn_major_b_of_bytes_has_sixteen_columns_together(b):
     layouts = SW128, (B128, 4096, 1024)
-    run_mma(("e4m3", "e5m2"), 24, layouts, (0, 1))
-    with pytest.raises(NotModelled, match="MN-major tile of 24 rows of E3M2"):
-        run_mma(("e4m3", "e3m2"), 24, layouts, (0, 1))
+    run_mma(("e4m3", b), 32, layouts, (0, 1))
+    run_mma(("e4m3", b), 24, (SW128, SW128), (0, 0))
+    with pytest.raises(DescriptorFault, match="N is 24 with B MN-major"):
+        run_mma(("e4m3", b), 24, layouts, (0, 1))
+    word = idesc(48, ("e4m3", b), mn_major=(0, 1))
+    UnscaledInstrDescriptor.decode(word, "f8f6f4")
+    with pytest.raises(DescriptorFault, match="32 to 256 in steps of 32"):
+        UnscaledInstrDescriptor.decode(word, "f8f6f4", 2)
+    scaled = 1 << 23 | 24 >> 3 << 17 | 1 << 27 | 1 << 16
+    with pytest.raises(DescriptorFault, match="N is 24 with B MN-major"):
+        Mxf8f6f4InstrDescriptor.decode(scaled)
