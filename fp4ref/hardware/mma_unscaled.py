@@ -12,11 +12,11 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from fp4ref.errors import NotModelled
 from fp4ref.hardware.advisory import Advisory
 from fp4ref.hardware.collector import Usage
 from fp4ref.hardware.cta_pair import participants
 from fp4ref.hardware.data_path import DATA_PATHS
+from fp4ref.hardware.disabled_lanes import PartialAccumulator, enabled_lanes
 from fp4ref.hardware.instr_descriptor import UnscaledInstrDescriptor, UnscaledKind
 from fp4ref.hardware.mma_elements import (
     ElementCells,
@@ -56,7 +56,7 @@ def mma(
     a_in_tmem
         Whether `a_desc` is an address in TMEM.
     disable_output_lanes
-        Bit masks of lanes that are not written; only zeros are modelled.
+        Bit masks of lanes that keep what they hold; none, or 32 lanes in each word.
     collector
         What becomes of the collector buffer of A.
 
@@ -67,13 +67,15 @@ def mma(
         At landing.
     """
     ctas = participants(warp, cta_group, "tcgen05.mma")
-    _check_output_lanes(warp, disable_output_lanes)
+    enabled = enabled_lanes(warp, disable_output_lanes, cta_group)
     i = UnscaledInstrDescriptor.decode(idesc, kind, cta_group)
     b_smem = SmemDescriptor.decode(b_desc)
     path = DATA_PATHS[i.m, cta_group]
     shares, tile = [], ElementTile.of_elements
     for cta in ctas:
         d = Accumulator.of(warp, d_tmem, i.n, enable_input_d, path, cta.tmem)
+        if enabled is not None:
+            d = PartialAccumulator.without(d, enabled)
         a: ElementTile | ElementCells
         if a_in_tmem:
             a = ElementCells.of_elements(
@@ -110,18 +112,6 @@ def _multiply(
     formats = {"a_format": i.a_format, "b_format": i.b_format}
     for share, a in zip(shares, all_a, strict=True):
         share.d.write(mma_unscaled(a, b, share.d.read(), **formats))
-
-
-def _check_output_lanes(warp: Warp, disabled: tuple[int, ...]) -> None:
-    """Raise `NotModelled` for lanes of D that are not to be written."""
-    if any(disabled):
-        raise NotModelled(
-            "tcgen05.mma with disable-output-lane",
-            who=warp.who,
-            rule="this machine writes all lanes of D",
-            remedy="pass a vector of zeros",
-            gap="mma-disable-output-lane",
-        )
 
 
 def _accept_barriers(warp: Warp, *tiles: Tile) -> None:

@@ -273,22 +273,6 @@ def test_the_accumulator_may_start_at_any_column():
     run_mma(column=40)
 
 
-def test_disabled_output_lanes_are_not_modelled():
-    def steps(warp):
-        mma_unscaled.mma(
-            warp,
-            0,
-            descriptor(A_AT),
-            descriptor(B_AT),
-            idesc(),
-            False,
-            disable_output_lanes=(0, 0, 1, 0),
-        )
-
-    with pytest.raises(NotModelled, match="disable-output-lane"):
-        launch(machine(), with_tmem(steps), setup=put_memory)
-
-
 def easy_mma(warp, n=128, d=0, accumulate=False, **options):
     tiles = descriptor(A_AT), descriptor(B_AT)
     mma_unscaled.mma(warp, d, *tiles, idesc(n), accumulate, **options)

@@ -24,8 +24,7 @@ from fp4ref.ptx.text.syntax import Address, Instruction, Vector
 def mma(context: LaunchContext, each: Instruction, form: Form) -> Action:
     """Build ``tcgen05.mma`` with B in shared memory and A there or in TMEM.
 
-    The vector before the predicate disables lanes of D; the machine refuses all but
-    zeros. ``scale-input-d`` is refused here.
+    The vector before the predicate disables lanes of D. ``scale-input-d`` is refused.
     """
     lanes = each.operands[4] if len(each.operands) == 6 else Vector(())
     scales_d = len(each.operands) == 7 or not isinstance(lanes, Vector)
