@@ -189,6 +189,11 @@ class Accumulator:
         """The cells, if the MMA reads them."""
         return self.blocks if self.enable_input else ()
 
+    @property
+    def place(self) -> str:
+        """Where it is, in words."""
+        return self.tmem.describe(self.blocks[0].start)
+
     def read(self) -> NDArray[np.float32] | None:
         """Return what D holds; None stands for +0."""
         if not self.enable_input:

@@ -12,6 +12,9 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
+import numpy as np
+
+from fp4ref.errors import DescriptorFault, NotModelled
 from fp4ref.hardware.advisory import Advisory
 from fp4ref.hardware.collector import Usage
 from fp4ref.hardware.cta_pair import participants
@@ -29,6 +32,7 @@ from fp4ref.hardware.sm import Warp
 from fp4ref.hardware.smem import SmemDescriptor
 from fp4ref.hardware.tcgen05_issue import issue_mma, with_modifiers
 from fp4ref.numerics.instruction import mma_unscaled
+from fp4ref.numerics.formats import F32
 
 
 def mma(
@@ -42,12 +46,14 @@ def mma(
     kind: UnscaledKind = "f16",
     a_in_tmem: bool = False,
     disable_output_lanes: tuple[int, ...] = (),
+    scale_input_d: int = 0,
     cta_group: int = 1,
     collector: Usage = "discard",
 ) -> None:
     """``tcgen05.mma.kind::{tf32,f16,f8f6f4}``.
 
-    ``D = A * B + D``; without `enable_input_d`, D starts at +0. D is M x N of float32.
+    ``D = A * B + D / 2^scale_input_d``; without `enable_input_d`, D starts at +0. D is
+    M x N of float32.
     B is a tile in shared memory, A too or in TMEM. For a pair each CTA has M / 2 rows
     of A and D, and N / 2 rows of B.
 
@@ -57,6 +63,8 @@ def mma(
         Whether `a_desc` is an address in TMEM.
     disable_output_lanes
         Bit masks of lanes that keep what they hold; none, or 32 lanes in each word.
+    scale_input_d
+        0 to 15, for the kinds tf32 and f16.
     collector
         What becomes of the collector buffer of A.
 
@@ -67,6 +75,7 @@ def mma(
         At landing.
     """
     ctas = participants(warp, cta_group, "tcgen05.mma")
+    _check_scale(warp, kind, scale_input_d)
     enabled = enabled_lanes(warp, disable_output_lanes, cta_group)
     i = UnscaledInstrDescriptor.decode(idesc, kind, cta_group)
     b_smem = SmemDescriptor.decode(b_desc)
@@ -91,11 +100,13 @@ def mma(
     a_name = "a_tmem" if a_in_tmem else "a_desc"
     operands: dict[str, Any] = {"d_tmem": d_tmem, a_name: a_desc, "b_desc": b_desc}
     operands |= {"idesc": idesc, "enable_input_d": enable_input_d, "kind": kind}
+    if scale_input_d:
+        operands["scale_input_d"] = scale_input_d
     issue_mma(
         warp,
         with_modifiers(operands, cta_group, collector),
         Shares.of(shares),
-        partial(_multiply, warp, i, shares, collector),
+        partial(_multiply, warp, i, shares, scale_input_d, collector),
     )
 
 
@@ -103,6 +114,7 @@ def _multiply(
     warp: Warp,
     i: UnscaledInstrDescriptor,
     shares: Sequence[ElementShare],
+    scale_input_d: int,
     collector: Usage,
 ) -> None:
     """Land an MMA: read what it names, multiply, write D."""
@@ -111,7 +123,52 @@ def _multiply(
     pass_collector(shares, all_a, i.negate_a, collector, warp.who)
     formats = {"a_format": i.a_format, "b_format": i.b_format}
     for share, a in zip(shares, all_a, strict=True):
-        share.d.write(mma_unscaled(a, b, share.d.read(), **formats))
+        c = _divided(warp, share.d.read(), scale_input_d, share.d.place)
+        share.d.write(mma_unscaled(a, b, c, **formats))
+
+
+def _check_scale(warp: Warp, kind: str, scale_input_d: int) -> None:
+    """Raise `DescriptorFault` for a scale that the kind does not take."""
+    if scale_input_d and kind not in ("tf32", "f16"):
+        raise DescriptorFault(
+            f"tcgen05.mma.kind::{kind} with scale-input-d",
+            who=warp.who,
+            rule="scale-input-d is valid for .kind::tf32 and .kind::f16 [PTX: "
+            "tcgen05.mma]",
+            remedy="multiply D in the epilogue",
+        )
+    if not 0 <= scale_input_d <= 15:
+        raise DescriptorFault(
+            f"scale-input-d of {scale_input_d}",
+            who=warp.who,
+            rule="scale-input-d is 0 to 15 [PTX: tcgen05.mma]",
+            remedy="divide in two steps",
+        )
+
+
+def _divided(warp: Warp, c: F32 | None, scale: int, place: str) -> F32 | None:
+    """Return ``C / 2^scale``.
+
+    Raises
+    ------
+    NotModelled
+        A quotient is no float32: how it enters the sum then, no text says.
+    """
+    if c is None or not scale:
+        return c
+    with np.errstate(under="ignore"):
+        found: F32 = np.ldexp(c, -scale)
+        back = np.ldexp(found, scale)
+    if not np.array_equal(back, c, equal_nan=True):
+        raise NotModelled(
+            f"D divided by 2^{scale} where the quotient is no float32",
+            who=warp.who,
+            where=place,
+            rule="the quotient enters the sum as a float32 here",
+            remedy="keep D above 2^-110",
+            gap="mma-scale-input-d",
+        )
+    return found
 
 
 def _accept_barriers(warp: Warp, *tiles: Tile) -> None:

@@ -157,7 +157,6 @@ def test_forms_of_mma_and_cp_async_that_are_not_modelled_are_refused() -> None:
         f"tcgen05.mma.ws.cta_group::1.kind::f16 [%r1], %rd1, %rd2, %r2, {zeros}, %p1",
         "tcgen05.mma.sp.cta_group::1.kind::f16 [%r1], %rd1, %rd2, [%r4], %r2, %p1",
         "tcgen05.mma.cta_group::1.kind::f16.ashift [%r1], [%r3], %rd2, %r2, %p1",
-        "tcgen05.mma.cta_group::1.kind::f8f6f4 [%r1], %rd1, %rd2, %r2, %p1, 3",
         "cp.async.ca.shared.global.L2::cache_hint [%r1], [%rd1], 4, %rd2",
     ]
     with pytest.raises(NotModelled) as found:
@@ -178,6 +177,32 @@ def test_a_copy_has_a_size_that_ptx_has(form: str) -> None:
 def test_a_generic_address_of_the_arrival_is_in_shared_memory() -> None:
     with pytest.raises(OutOfBounds, match="not in shared memory"):
         run("mov.u64 %rd1, 4096; cp.async.mbarrier.arrive.noinc.b64 [%rd1];")
+
+
+@pytest.mark.parametrize("lanes", ["", "{%r9, %r9, %r9, %r9}, "])
+def test_a_number_after_the_predicate_divides_d(lanes: str) -> None:
+    """Twice the same product into one D: AB + AB / 8, in powers of two."""
+    rng = np.random.default_rng(7)
+    a, b = (
+        (rng.integers(0, 3, (rows, 16)) - 1).astype(np.float16) for rows in (128, N)
+    )
+    data = np.frombuffer(core(a.view("u2")) + core(b.view("u2")), np.uint8)
+    mma = f"[%r21], %rd3, %rd4, %r8, {lanes}%p5"
+    again = f"""; mov.pred %p5, 1;
+        tcgen05.mma.cta_group::1.kind::f16 {mma}, 3"""
+    on = machine("late")
+    source = on.gmem.upload("source", data)
+    out = on.gmem.upload("out", np.zeros(128, np.float32))
+    body = gemm("f16", IDESC, BY_REGISTERS, mma + again, source, out)
+    run(body, threads=128, on=on)
+    exact = (a.astype(np.float32) @ b.astype(np.float32).T)[:, 5]
+    found = on.gmem.contents(out, 512).view(np.float32)
+    np.testing.assert_array_equal(found, exact + exact / 8)
+    assert len(np.unique(found)) > 5
+    for scale in ("16", "%r9"):
+        wrong = body.replace("%p5, 3", f"%p5, {scale}")
+        with pytest.raises(PtxError, match="a number from 0 to 15"):
+            run(wrong, threads=128, on=machine())
 
 
 def test_an_mma_has_the_number_of_operands_of_its_form() -> None:
