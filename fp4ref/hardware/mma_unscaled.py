@@ -31,8 +31,8 @@ from fp4ref.hardware.mma_operands import Accumulator, Shares, Tile, pass_collect
 from fp4ref.hardware.sm import Warp
 from fp4ref.hardware.smem import SmemDescriptor
 from fp4ref.hardware.tcgen05_issue import issue_mma, with_modifiers
-from fp4ref.numerics.instruction import mma_unscaled
 from fp4ref.numerics.formats import F32
+from fp4ref.numerics.instruction import mma_unscaled
 
 
 def mma(
