@@ -113,6 +113,7 @@ def test_every_refusal_names_a_row() -> None:
 # calls `require_choice`. A shape, a rank or a type of elements is no option. These are
 # no gaps: what is asked, and why nobody else takes more.
 NO_GAP = {
+    "stochastic.py format": "the formats that cvt.rs has",
     "ordering": "this product's own",
     "backend": "this product's own",
     "trace": "this product's own",

@@ -12,7 +12,7 @@ from fp4ref.attest.question import Part, Question, Words, of_file, one_cta
 from fp4ref.device.launch import Call
 from fp4ref.numerics import decode_ue8m0, encode_bf16, encode_e2m1, encode_ue8m0
 from fp4ref.numerics.reciprocal import rcp_approx_ftz
-from fp4ref.numerics.stochastic import encode_e2m1_stochastic
+from fp4ref.numerics.stochastic import encode_stochastic, random_fields
 from fp4ref.ptx.instructions.approximate import ex2_approx_ftz, tanh_approx
 
 F32 = NDArray[np.float32]
@@ -147,13 +147,14 @@ def ue8m0() -> Question:
 
 
 def stochastic() -> Question:
-    """cvt.rs to E2M1. That the first float has the lowest random bits is a guess."""
+    """cvt.rs to E2M1: the first float of four is the last operand."""
     x = np.concatenate([_floats(23, -6, 2, 3072), _specials(1024)])
     count = x.size // 4
     bits = np.random.default_rng(24).integers(0, 1 << 32, count, np.uint32)
 
     def predict() -> Words:
-        codes = encode_e2m1_stochastic(x, bits.view(np.uint8))
+        fields = np.stack(random_fields(bits, "e2m1")[::-1], axis=1).reshape(-1)
+        codes = encode_stochastic(x, fields, "e2m1")
         four = codes.reshape(-1, 4).astype(np.uint32)
         shifted = four << np.arange(0, 16, 4, dtype=np.uint32)
         words: Words = np.bitwise_or.reduce(shifted, axis=1)

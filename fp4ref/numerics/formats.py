@@ -101,7 +101,7 @@ def require_codes(codes: npt.ArrayLike, name: str, highest: int = 0xFF) -> U8:
     InputError
         The type is not uint8, or a code is above `highest`.
     """
-    array: U8 = _require_bits(codes, name, np.uint8)
+    array: U8 = require_bits(codes, name, np.uint8)
     if highest < 0xFF and array.size and (found := int(array.max())) > highest:
         raise InputError(
             f"{name}: code 0x{found:02X}; need one code per element, at most "
@@ -110,7 +110,7 @@ def require_codes(codes: npt.ArrayLike, name: str, highest: int = 0xFF) -> U8:
     return array
 
 
-def _require_bits(
+def require_bits(
     codes: npt.ArrayLike, name: str, dtype: type[Unsigned]
 ) -> npt.NDArray[Unsigned]:
     """Return codes of one unsigned type, or refuse any other type."""
@@ -336,7 +336,7 @@ def decode_bf16(codes: npt.ArrayLike) -> F32:
     InputError
         `codes` is not uint16.
     """
-    bits: U16 = _require_bits(codes, "decode_bf16 codes", np.uint16)
+    bits: U16 = require_bits(codes, "decode_bf16 codes", np.uint16)
     return (bits.astype(np.uint32) << np.uint32(16)).view(np.float32)
 
 
@@ -350,7 +350,7 @@ def decode_f16(codes: npt.ArrayLike) -> F32:
     InputError
         `codes` is not uint16.
     """
-    bits: U16 = _require_bits(codes, "decode_f16 codes", np.uint16)
+    bits: U16 = require_bits(codes, "decode_f16 codes", np.uint16)
     with np.errstate(invalid="ignore"):  # a signalling NaN
         values = bits.view(np.float16).astype(np.float32)
     return np.where(np.isnan(values), _NAN, values)
@@ -375,5 +375,5 @@ def decode_f32(codes: npt.ArrayLike) -> F32:
     InputError
         `codes` is not uint32.
     """
-    bits: U32 = _require_bits(codes, "decode_f32 codes", np.uint32)
+    bits: U32 = require_bits(codes, "decode_f32 codes", np.uint32)
     return bits.view(np.float32)

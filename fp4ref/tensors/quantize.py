@@ -18,7 +18,7 @@ from fp4ref.numerics.quantize import (
     largest_magnitude,
     quantize_blocks,
 )
-from fp4ref.numerics.stochastic import encode_e2m1_stochastic
+from fp4ref.numerics.stochastic import encode_stochastic
 from fp4ref.tensors.block_format import (
     choose_scale_format,
     positive_float32,
@@ -99,8 +99,8 @@ def quantize(
         refuses NaN and Inf. None is what the recipe's library does. An Inf saturates,
         or makes an MX block NaN.
     random_bits : uint8 (..., M, K)
-        Rounds codes stochastically, as ``cvt.rs`` does: 8 bits an element. Elements of
-        E2M1 only.
+        Rounds codes stochastically, as ``cvt.rs`` does. These are the upper 8 of an
+        element's 16 random bits; the others are 0. Elements of E2M1 only.
     hadamard_size
         Transforms every run of so many elements first, usually 16. The codes are those
         of the transformed matrix.
@@ -214,7 +214,8 @@ def _rounding(
         raise InputError(
             f"random_bits of shape {bits.shape}; need {shape}, a byte for each element"
         )
-    return lambda x: encode_e2m1_stochastic(x, bits.reshape(x.shape))
+    random = bits.astype(np.uint16) << np.uint16(8)
+    return lambda x: encode_stochastic(x, random.reshape(x.shape), "e2m1")
 
 
 def _format_of(recipe: Recipe, format: str) -> str:

@@ -75,6 +75,8 @@ OWN_TEST = {
     "conversion_packed.to_halves": "ptx/test_rounded_and_small.py",
     "conversion_packed.to_small": "ptx/test_rounded_and_small.py",
     "conversion_packed.to_tf32": "ptx/test_rounded_and_small.py",
+    "conversion_stochastic.to_halves": "ptx/test_stochastic_rounding.py",
+    "conversion_stochastic.to_small": "ptx/test_stochastic_rounding.py",
     "conversion_rounded.from_integer": "ptx/test_card_arithmetic.py",
     "conversion_rounded.narrower": "ptx/test_card_arithmetic.py",
     "conversion_rounded.to_integer": "ptx/test_card_arithmetic.py",

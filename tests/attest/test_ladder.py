@@ -46,7 +46,6 @@ def test_the_whole_ladder_goes_past_three_broken_rungs(tmp_path: Path) -> None:
     states = {each.name: each.state for each in found.rungs}
     assert list(states) == list(facts())
     odd = {
-        "stochastic": "not modelled",
         "seeded-hang": "hung",
         "seeded-fault": "faulted",
         "seeded-stuck": "gave up",

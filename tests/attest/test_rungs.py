@@ -15,7 +15,7 @@ from fp4ref.evidence.fidelity import RULES
 RUNGS = [each.name for each in facts().values() if not each.seeded]
 SOFT = [each.name for each in facts().values() if each.on_hopper == "soft"]
 DEAR = [each for each in SOFT if each.startswith(("mma", "order", "gemm"))]
-UNMODELLED = ("stochastic",)
+UNMODELLED: tuple[str, ...] = ()
 needs_nvrtc = pytest.mark.skipif(
     nvrtc_version() is None, reason="needs NVRTC: pip install 'fp4ref[cuda]'"
 )

@@ -253,7 +253,6 @@ def test_every_code_of_the_small_formats_widens_exactly() -> None:
 
 
 REFUSED = [
-    "cvt.rs.satfinite.e2m1x4.f32 %h1, {%r1, %r2, %r3, %r4}, %r5",
     "cvt.sat.f16.f16 %h1, %h2", "cvt.pack.sat.s8.s32.b32 %r1, %r2, %r3, %r4",
 ]  # fmt: skip
 
