@@ -1,8 +1,10 @@
 """in_flight: an asynchronous operation from issue to landing, its order and conflicts.
 
 Two operations in flight that touch the same bytes, one of them writing, are a conflict
-unless one is ordered after the other. `Range` bounds the bytes of a swizzled tile from
-outside, so a tile that shares its rows with another one counts as touching it.
+unless one is ordered after the other, or both reduce elements of one size: each element
+is one relaxed read-modify-write [PTX: cp.reduce.async.bulk]. `Range` bounds the bytes
+of a swizzled tile from outside, so a tile that shares its rows with another one counts
+as touching it.
 
 `fp4ref.hardware.order` finds such accesses in every schedule and by their exact bytes,
 but only where it watches. The conflict is kept: an untraced run has nothing else, and
@@ -75,6 +77,8 @@ class AsyncOp:
         Steps of its events in the trace; -1 untraced.
     access
         Its accesses, for the order of who waits for it.
+    reduces
+        Bytes of each element that it reduces; 0 for other operations.
     ready, starts, lands
         On the clock of the schedule "timed": when it was issued, when its unit started
         and when it is done.
@@ -106,6 +110,7 @@ class AsyncOp:
     lands: float = 0.0
     number: int = -1
     access: Any = None
+    reduces: int = 0
     _reach: Reach | None = None
 
     @property
@@ -144,11 +149,15 @@ class Conflict(NamedTuple):
 
 
 def find_conflict(
-    reads: Sequence[Range], writes: Sequence[Range], other: AsyncOp
+    reads: Sequence[Range],
+    writes: Sequence[Range],
+    other: AsyncOp,
+    reduces: int = 0,
 ) -> Conflict | None:
     """First byte range that an access and `other` share, if one of them writes it."""
+    both_reduce = reduces > 0 and other.reduces == reduces
     for mine, theirs, verb in (
-        (writes, other.writes, "writes"),
+        (() if both_reduce else writes, other.writes, "writes"),
         (writes, other.reads, "reads"),
         (reads, other.writes, "writes"),
     ):

@@ -188,8 +188,11 @@ class MachineState:
         reads: Sequence[Range],
         writes: Sequence[Range],
         after: Sequence[AsyncOp],
+        reduces: int = 0,
     ) -> None:
         """Raise for an operation that is to come only `after` some of those in flight.
+
+        `reduces` is that of `AsyncOp`.
 
         Raises
         ------
@@ -203,7 +206,7 @@ class MachineState:
         ordered = closure(after) if near else ()
         for other in near:
             if other not in ordered:
-                self._check_conflict(who, operation, reads, writes, other)
+                self._check_conflict(who, operation, reads, writes, other, reduces)
 
     def guard(self, where: Range, is_write: bool) -> None:
         """Raise `ReadWhileInFlight` if an operation in flight still uses `where`."""
@@ -224,8 +227,9 @@ class MachineState:
         reads: Sequence[Range],
         writes: Sequence[Range],
         other: AsyncOp,
+        reduces: int = 0,
     ) -> None:
-        found = find_conflict(reads, writes, other)
+        found = find_conflict(reads, writes, other, reduces)
         if found is None:
             return
         memory = next(m for m in self.memories if m.space == found.space)

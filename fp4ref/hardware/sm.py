@@ -201,10 +201,12 @@ class Warp:
         after: Sequence[AsyncOp] = (),
         survives_exit: bool = False,
         part_of: AsyncOp | None = None,
+        reduces: int = 0,
     ) -> AsyncOp:
         """Put an operation in flight; the eager schedule lands it at once.
 
-        `part_of` names the operation whose instruction issued this one too.
+        `part_of` names the operation whose instruction issued this one too; `reduces`
+        is that of `AsyncOp`.
 
         Raises
         ------
@@ -215,7 +217,9 @@ class Warp:
         traced = machine.recorder is not None
         waiting = [op for op in after if not op.landed]
         if machine.in_flight:
-            machine.check_conflicts(self.who, operation, reads, writes, waiting)
+            machine.check_conflicts(
+                self.who, operation, reads, writes, waiting, reduces
+            )
         step = -1 if part_of is None else part_of.issued
         if part_of is None:
             if traced or machine.clock is not None:
@@ -238,6 +242,7 @@ class Warp:
             source=self._source if traced else "",
             kernel_source=self.kernel_source,
             issued=step,
+            reduces=reduces,
         )
         machine.put_in_flight(op)
         return op

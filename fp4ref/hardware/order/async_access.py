@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from fp4ref.hardware.order.access import SCOPES
 from fp4ref.hardware.order.book import Bytes, Where
 from fp4ref.hardware.order.knowledge import (
     ASYNC,
@@ -64,12 +65,18 @@ class AsyncAccess:
         """Note what it writes; `lanes`, as bits, says which one writes each part."""
         self._touch(memory, where, True, lanes)
 
+    def reduces(self, memory: Bytes, where: Where, element_nbytes: int) -> None:
+        """Note a reduction: each element is one relaxed operation of ``.gpu``."""
+        strong = {"scope": SCOPES["gpu"], "width": element_nbytes}
+        self._touch(memory, (where,), True, None, **strong)
+
     def _touch(
         self,
         memory: Bytes,
         parts: Sequence[Where],
         is_write: bool,
         lanes: Sequence[int] | None,
+        **strong: int,
     ) -> None:
         order = self.order
         tensor = memory.space.startswith("tmem")
@@ -86,6 +93,7 @@ class AsyncAccess:
             view=view,
             issuer=self.lane,
             facts=self.facts,
+            **strong,
         )
         self.number = access.number
         mine = lanes or [self.lane] * len(parts)

@@ -11,7 +11,6 @@ Source: PTX, atom; red.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -22,7 +21,7 @@ from fp4ref.ptx.run.observed import observe, strength
 from fp4ref.ptx.run.operands import address_reader, items_of, reader, writer
 from fp4ref.ptx.run.registry import Action, Form, Unknown, instruction
 from fp4ref.ptx.run.spaces import check_alignment, read_memory, resolve, write_memory
-from fp4ref.ptx.run.state import LANES, LaunchContext, WarpState, dtype_of
+from fp4ref.ptx.run.state import LANES, Lanes, LaunchContext, WarpState, dtype_of
 from fp4ref.ptx.text.syntax import Instruction, Operand, PtxError
 
 _WHERE = "(.(cta|cluster|gpu|sys))?(.(?P<space>global|shared(::cta|::cluster)?))?"
@@ -43,41 +42,46 @@ _TYPES = {
 }
 
 
-Operation = Callable[[Any, Any, Any], Any]
+Operation = Callable[[Lanes, Lanes, Lanes], Lanes]
 
 
-def _add_in_global(old: Any, b: Any, c: Any) -> Any:
+def _add_in_global(old: Lanes, b: Lanes, c: Lanes) -> Lanes:
     """Add in float32, subnormal sources and results flushed."""
-    return flush(add_f32(flush(np.array([old])), flush(np.array([b]))))[0]
+    return flush(add_f32(flush(old), flush(b)))
 
 
-def _add_in_shared(old: Any, b: Any, c: Any) -> Any:
+def _add_in_shared(old: Lanes, b: Lanes, c: Lanes) -> Lanes:
     """Add in float32, subnormals kept."""
     return add_f32(old, b)
 
 
-def _add_doubles(old: Any, b: Any, c: Any) -> Any:
+def _add_doubles(old: Lanes, b: Lanes, c: Lanes) -> Lanes:
     """Add in float64, rounded to nearest even."""
-    terms = [np.array([term]) for term in (old, b)]
-    return doubles.quiet(np.add(*terms), terms)[0]
+    return doubles.quiet(np.add(old, b), [old, b])
 
 
 _FLOAT_ADD: dict[str, Operation] = {"global": _add_in_global, "shared": _add_in_shared}
 
 
-def _operations(what: str, kind: str) -> dict[str, Operation]:
-    """Return the new value as a function of the old one and the operands, by space."""
+def operations(what: str, kind: str) -> dict[str, Operation]:
+    """Return the new values as a function of old ones and operands, by space.
+
+    Raises
+    ------
+    Unknown
+        ``atom`` has no such operation of this type.
+    """
     functions: dict[str, Operation] = {
         "add": lambda old, b, c: old + b,
-        "min": lambda old, b, c: min(old, b),
-        "max": lambda old, b, c: max(old, b),
-        "inc": lambda old, b, c: old * 0 if old >= b else old + 1,
-        "dec": lambda old, b, c: b if old == 0 or old > b else old - 1,
+        "min": lambda old, b, c: np.minimum(old, b),
+        "max": lambda old, b, c: np.maximum(old, b),
+        "inc": lambda old, b, c: np.where(old >= b, 0, old + 1),
+        "dec": lambda old, b, c: np.where((old == 0) | (old > b), b, old - 1),
         "and": lambda old, b, c: old & b,
         "or": lambda old, b, c: old | b,
         "xor": lambda old, b, c: old ^ b,
         "exch": lambda old, b, c: b,
-        "cas": lambda old, b, c: c if old == b else old,
+        "cas": lambda old, b, c: np.where(old == b, c, old),
     }
     if kind not in _TYPES[what]:
         raise Unknown("ptx-atomics")
@@ -182,7 +186,7 @@ def _element(
 ) -> Action:
     """Build the operation of one element; operands: destination, address, sources."""
     what, kind = form["what"], form["kind"]
-    operations = _operations(what, kind)
+    by_space = operations(what, kind)
     put = writer(context, operands[0], kind, each)
     at = address_reader(context, operands[1], each)
     b = reader(context, operands[2], kind, each)
@@ -201,7 +205,7 @@ def _element(
         left, right = b(state).copy(), c(state).copy()
         for lane in lanes:
             ((space, where, _),) = resolve(generic, addresses[lane : lane + 1])
-            if space not in operations:
+            if space not in by_space:
                 raise PtxError(f"PTX line {each.line}: {each.opcode} in {space} memory")
             mine = lanes[lanes == lane]
             observe(
@@ -215,9 +219,10 @@ def _element(
                 how=how,
                 modifies=True,
             )
-            old = read_memory(state, space, where, dtype.itemsize).view(dtype)[0, 0]
-            new = np.array([[operations[space](old, left[lane], right[lane])]], dtype)
-            results[lane] = old
+            old = read_memory(state, space, where, dtype.itemsize).view(dtype)[0]
+            one = slice(lane, lane + 1)
+            new = by_space[space](old, left[one], right[one]).astype(dtype)[None]
+            results[lane] = old[0]
             if new.tobytes() != old.tobytes():
                 # A failed compare-and-swap changes nothing that others could see.
                 state.context.changes += 1

@@ -114,6 +114,31 @@ def canonical_half(bits: Lanes, to: Narrow) -> Lanes:
     return np.where(nan, to.storage.type(to.nan), bits)
 
 
+def smaller_or_larger(
+    a: Lanes, b: Lanes, to: Narrow, *, larger: bool, keeps_nan: bool
+) -> Lanes:
+    """Return the smaller or larger patterns; -0 < +0, and a NaN result is canonical.
+
+    Parameters
+    ----------
+    keeps_nan
+        Whether a NaN wins; if not, it loses.
+    """
+    bit = to.storage.type(to.sign)
+    a_is_nan, b_is_nan = (x & ~bit > to.storage.type(to.infinity) for x in (a, b))
+    # Sign and magnitude as a number that orders all of them, the zeros too.
+    first, second = (
+        np.where(x & bit, bit - np.int32(1) - (x & ~bit), x.astype(np.int32) + bit)
+        for x in (a, b)
+    )
+    found = np.where((first > second) == larger, a, b)
+    if keeps_nan:
+        found = np.where(a_is_nan | b_is_nan, to.storage.type(to.nan), found)
+    else:
+        found = np.where(a_is_nan, b, np.where(b_is_nan, a, found))
+    return canonical_half(found, to)
+
+
 _NAN = "(?P<nan>.NaN)?(?P<xorsign>.xorsign.abs)?"
 
 
@@ -126,28 +151,17 @@ def min_max(context: LaunchContext, each: Instruction, form: Form) -> Action:
     """
     to = NARROW[form["half"]]
     bit = to.storage.type(to.sign)
-    larger = form["name"] == "max"
+    larger, keeps_nan = form["name"] == "max", bool(form["nan"])
 
     def act(a: Lanes, b: Lanes) -> Lanes:
         if form.get("ftz"):
             a, b = flush_half(a, to), flush_half(b, to)
-        sign = (a ^ b) & bit
-        if form["xorsign"]:
-            a, b = a & ~bit, b & ~bit
-        a_is_nan, b_is_nan = (x & ~bit > to.storage.type(to.infinity) for x in (a, b))
-        # Sign and magnitude as a number that orders all of them, the zeros too.
-        first, second = (
-            np.where(x & bit, bit - np.int32(1) - (x & ~bit), x.astype(np.int32) + bit)
-            for x in (a, b)
+        if not form["xorsign"]:
+            return smaller_or_larger(a, b, to, larger=larger, keeps_nan=keeps_nan)
+        found = smaller_or_larger(
+            a & ~bit, b & ~bit, to, larger=larger, keeps_nan=keeps_nan
         )
-        found = np.where((first > second) == larger, a, b)
-        if form["nan"]:
-            found = np.where(a_is_nan | b_is_nan, to.storage.type(to.nan), found)
-        else:
-            found = np.where(a_is_nan, b, np.where(b_is_nan, a, found))
-        if form["xorsign"]:
-            found = found & ~bit | sign
-        return canonical_half(found, to)
+        return canonical_half(found & ~bit | (a ^ b) & bit, to)
 
     return by_half(context, each, form, act)
 
