@@ -19,7 +19,7 @@ STATE = {
     *("CtaPair", "NamedBarriers", "AsyncOp", "_Copy", "CopyGroups", "_Hold"),
     *("Access", "AsyncAccess", "Commit", "MapFence"),
     *("_Product", "TileReport", "TierReport", "Slabs", "Planner", "Float32Slabs"),
-    *("Entry", "Module", "LaunchContext", "Path", "Step", "_Uses"),
+    *("Entry", "Function", "Module", "LaunchContext", "Path", "Step", "_Uses"),
 }
 
 

@@ -22,6 +22,7 @@ from fp4ref.hardware.machine import Machine
 from fp4ref.hardware.sm import Blocked, Body, Cta, Role, Warp
 from fp4ref.ptx.instructions.tcgen05 import settle
 from fp4ref.ptx.run.branches import branch, branch_by_index
+from fp4ref.ptx.run.calls import call_of, enter, leave
 from fp4ref.ptx.run.divergence import (
     Held,
     Path,
@@ -90,6 +91,9 @@ def launch(
     context = load(machine, program, params, block, smem_nbytes)
     context.on_turn = on_turn
     steps = translate(context)
+    for step, each in zip(steps, program.instructions, strict=True):
+        if step.flow == "call":
+            step.call = call_of(context, each)
     found = stretches(context, steps)
     _check_pairs(program, cluster)
     threads = block[0] * block[1] * block[2]
@@ -252,9 +256,17 @@ def _flow(
     loops: _Loops,
     unset: frozenset[int] | None,
 ) -> bool:
-    """Branch or exit; True if the warp goes round a loop that should wait."""
+    """Branch, call or exit; True if the warp goes round a loop that should wait."""
     if step.flow not in ("bra", "brx.idx"):
         require_no_effect(state, step, path)
+        if step.flow == "call":
+            if state.pending:
+                settle(state, step)
+            enter(state, step.call, path, paths)
+            return False
+        if step.flow == "ret" and leave(state, path):
+            path.pc += 1
+            return False
         path.mask &= ~state.mask
         state.live &= ~state.mask
         state.warp.actor.lanes = state.live

@@ -33,7 +33,8 @@ def module(*lines: str, target: str = "sm_100a") -> str:
     return (
         f".version 9.0\n.target {target}\n.address_size 64\n"
         ".func helper() { ret; }\n"
-        f".entry k() {{ {REGISTERS} L: targets: .branchtargets L;\n{body}\nret; }}\n"
+        f".entry k() {{ {REGISTERS} L: targets: .branchtargets L; "
+        f"proto: .callprototype _ ();\n{body}\nret; }}\n"
     )
 
 

@@ -1,4 +1,8 @@
-"""control: branches, exits, traps, and calls of ``__assertfail`` and ``vprintf``."""
+"""control: branches, exits, traps, and calls.
+
+A function of the program is entered by the executor (`fp4ref.ptx.run.calls`); here are
+``__assertfail`` and ``vprintf``, which have no text.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,7 @@ import numpy as np
 
 from fp4ref.errors import HardwareFault
 from fp4ref.ptx.run.operands import reader
-from fp4ref.ptx.run.registry import Action, Form, Unknown, instruction
+from fp4ref.ptx.run.registry import Action, Form, Unknown, instruction, is_call
 from fp4ref.ptx.run.spaces import read_local, resolve
 from fp4ref.ptx.run.state import LANES, LaunchContext, WarpState
 from fp4ref.ptx.text.syntax import Instruction, PtxError, Symbol, Vector
@@ -81,7 +85,9 @@ def nanosleep(context: LaunchContext, each: Instruction, form: Form) -> Action:
 
 @instruction("call", form="(.uni)?", operands=3, writes=0, effect=True)
 def call(context: LaunchContext, each: Instruction, form: Form) -> Action:
-    """Build ``call`` of ``__assertfail`` and ``vprintf``; all others are refused."""
+    """Build ``call``; of functions without a text two are known."""
+    if is_call(context, each):
+        return lambda state: None
     results, name, arguments = each.operands
     assert isinstance(results, Vector)
     assert isinstance(arguments, Vector)

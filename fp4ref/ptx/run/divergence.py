@@ -10,11 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from fp4ref.hardware.sm import Blocked
 from fp4ref.hardware.timing import Timed
 from fp4ref.ptx.run.registry import Step, Wait
 from fp4ref.ptx.run.state import UndefinedRegister, WarpState
+
+if TYPE_CHECKING:
+    from fp4ref.ptx.run.calls import Frame
 
 
 @dataclass(slots=True, eq=False)
@@ -28,6 +32,8 @@ class Path:
     unset
         Registers that it may write, if its branch was decided by an unset value, or
         by a path inside of which it runs; they are undefined where it ends.
+    frame
+        Of the path that runs a function: what its lanes come back to.
     """
 
     pc: int
@@ -36,6 +42,7 @@ class Path:
     into: Path | None
     held: Held | None = None
     unset: frozenset[int] | None = None
+    frame: Frame | None = None
 
 
 def written_until(steps: Sequence[Step], branch: int, meet: int) -> frozenset[int]:

@@ -17,6 +17,9 @@ from fp4ref.trace import Dim3
 DYNAMIC_ALIGNMENT = 16
 """Least alignment of dynamic shared memory after static [measured on an H200]."""
 
+STACK_ALIGNMENT = 16
+"""Of the local variables of one activation of a recursive function."""
+
 _globals: WeakKeyDictionary[Machine, dict[int, int]] = WeakKeyDictionary()
 """Addresses of module variables, which live as long as the machine, by identity."""
 
@@ -40,6 +43,8 @@ def load(
     shared = _Stack(SMEM_BASE)
     local = _Stack(0)
     dynamic: list[Variable] = []
+    stacked: list[Variable] = []
+    recursive = _local_names(program)
     in_shared: set[str] = set()
     for variable in [*program.module.variables, *program.entry.variables]:
         match variable.space:
@@ -49,6 +54,8 @@ def load(
                     addresses[variable.name] = shared.take(variable)
                 else:
                     dynamic.append(variable)
+            case "local" if variable.name in recursive:
+                stacked.append(variable)
             case "local":
                 addresses[variable.name] = local.take(variable)
             case "global" | "const":
@@ -59,9 +66,31 @@ def load(
     )
     for variable in dynamic:
         addresses[variable.name] = shared.top
+    local.align(STACK_ALIGNMENT)
+    below = local.top
+    for variable in stacked:
+        addresses[variable.name] = local.take(variable)
+    local.align(STACK_ALIGNMENT)
     static = shared.top - SMEM_BASE
     return LaunchContext(
-        program, params, block, addresses, in_shared, local.top, static, smem_nbytes
+        program,
+        params,
+        block,
+        addresses,
+        in_shared,
+        local.top,
+        static,
+        smem_nbytes,
+        stacked=recursive,
+        stack_nbytes=local.top - below,
+    )
+
+
+def _local_names(program: Program) -> frozenset[str]:
+    """Names of the local variables of recursive functions."""
+    functions = (program.functions[name] for name in program.recursive)
+    return frozenset(
+        v.name for f in functions for v in f.variables if v.space == "local"
     )
 
 

@@ -100,7 +100,10 @@ def _symbol(
     dtype: np.dtype[Any],
     instruction: Instruction,
 ) -> Get:
-    """Read the address of a variable; a shared one carries the CTA's rank."""
+    """Read the address of a variable; a shared one carries the CTA's rank.
+
+    A local one of a recursive function lies on the lane's stack.
+    """
     if operand.name not in context.addresses or dtype.itemsize < 4:
         raise PtxError(
             f"PTX line {instruction.line}: {instruction.opcode} uses the unknown "
@@ -109,6 +112,8 @@ def _symbol(
     address = context.addresses[operand.name]
     if operand.name in context.shared:
         return lambda s: _everywhere(address | s.warp.cta.rank << RANK_SHIFT, dtype)
+    if operand.name in context.stacked:
+        return lambda s: (s.stack + np.uint64(address)).astype(dtype)
     constant = np.full(LANES, address % (1 << 8 * dtype.itemsize), dtype)
     return lambda state: constant
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from fp4ref.errors import NotModelled, RefusedForm
 from fp4ref.gaps import covering
@@ -175,6 +175,8 @@ class Step:
         Where a branch goes, and where its lanes meet again; -1 for other instructions.
     choices
         Where ``brx.idx`` may go.
+    call
+        What a call of a function of the program does.
     """
 
     act: Action
@@ -194,6 +196,7 @@ class Step:
     meet: int = -1
     choices: tuple[int, ...] = ()
     uniform: bool = False
+    call: Any = None
 
 
 @dataclass(slots=True)
@@ -253,10 +256,18 @@ def _step(context: LaunchContext, each: Instruction) -> Step:
         if context.kinds[step.guard] != "pred":
             raise PtxError(f"PTX line {each.line}: the guard is not a predicate")
     name = form["name"]
-    if name in ("bra", "brx.idx", "ret", "exit"):
+    if name in ("bra", "brx.idx", "ret", "exit") or is_call(context, each):
         step.flow = name
         step.uniform = each.opcode.endswith(".uni")
     return step
+
+
+def is_call(context: LaunchContext, each: Instruction) -> bool:
+    """Whether an instruction calls a function of the program."""
+    if base_name(each.opcode) != "call" or len(each.operands) < 2:
+        return False
+    name = each.operands[1]
+    return isinstance(name, Symbol) and name.name in context.program.starts
 
 
 def _unknown(each: Instruction) -> Unknown | PtxError:

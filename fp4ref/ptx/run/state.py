@@ -115,6 +115,9 @@ class LaunchContext:
         How many instructions so far could change what another warp sees.
     on_turn
         Called at every branch backwards.
+    stacked, stack_nbytes
+        Names of the local variables of recursive functions, which are the last ones in
+        local memory, and their bytes.
     """
 
     program: Program
@@ -128,6 +131,8 @@ class LaunchContext:
     output: list[str] = field(default_factory=list)
     changes: int = 0
     on_turn: Callable[[], None] | None = None
+    stacked: frozenset[str] = frozenset()
+    stack_nbytes: int = 0
     index: dict[str, int] = field(init=False)
     kinds: list[str] = field(init=False)
 
@@ -182,6 +187,8 @@ class WarpState:
         Undefined bytes, (32, n), of registers of which some bytes are defined.
     local, local_written
         Local memory of every lane, and which bytes hold a defined value.
+    stack
+        How far the local variables of recursive functions lie behind their addresses.
     arguments
         Bytes of each parameter of a call, by name: (32, n).
     polled
@@ -214,6 +221,7 @@ class WarpState:
         self.pending: dict[int, tuple[Registers, int]] = {}
         self.local = np.zeros((LANES, context.local_nbytes), np.uint8)
         self.local_written = np.zeros((LANES, context.local_nbytes), np.bool_)
+        self.stack = np.zeros(LANES, np.uint64)
         self.arguments: dict[str, NDArray[np.uint8]] = {}
         self.cluster_round = -1
         self.polled: tuple[int, int, int] | None = None

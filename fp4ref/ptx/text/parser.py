@@ -9,10 +9,13 @@ what follows sees unique names. Source: PTX, Syntax.
 
 from __future__ import annotations
 
-from fp4ref.ptx.text.statements import StatementParser
+from dataclasses import replace
+
+from fp4ref.ptx.text.statements import StatementParser, called
 from fp4ref.ptx.text.syntax import (
     TYPE_NBYTES,
     Entry,
+    Function,
     Label,
     Location,
     Module,
@@ -36,7 +39,17 @@ Performance-Tuning Directives and Cluster Dimension Directives."""
 
 
 class _Parser(StatementParser):
-    """Recursive descent over the token list."""
+    """Recursive descent over the token list.
+
+    Attributes
+    ----------
+    bodies
+        Where the declaration of each function with a body begins.
+    """
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self.bodies: dict[str, int] = {}
 
     def parse(self) -> Module:
         while self.at < len(self.tokens):
@@ -73,15 +86,63 @@ class _Parser(StatementParser):
                     self.skip_to(";")
                 case _:
                     raise self.error(f"unknown directive {text!r}")
+        for entry in self.module.entries.values():
+            self._called_from(entry)
         return self.module
 
+    # -- functions ------------------------------------------------------------------
+
     def _function(self) -> None:
-        """Keep the name; a call of it is refused unless it is a known one."""
+        """Keep the name, and where it stands: only what is called is read."""
+        start = self.at
         self._parameters(".param", ".reg")
-        self.module.externs.add(self.name())
+        name = self.name()
+        self.module.externs.add(name)
         self._parameters(".param", ".reg")
         if self.skip_to(";", "{") == "{":
+            self.bodies[name] = start
             self.skip_braces()
+
+    def _called_from(self, entry: Entry) -> None:
+        """Read the functions that an entry or a function calls."""
+        ahead = [entry]
+        while ahead:
+            for name in called(ahead.pop()):
+                if name in self.bodies and name not in self.module.functions:
+                    self.module.functions[name] = self._read_function(name)
+                    ahead.append(self.module.functions[name])
+
+    def _read_function(self, name: str) -> Function:
+        self.at, self.location = self.bodies[name], None
+        self.entry = function = Function(name)
+        self.scopes = [{}]
+        results = self._parameters(".param", ".reg")
+        self.name()
+        params = self._parameters(".param", ".reg")
+        self.skip_to("{")
+        # The body is an inner scope: what it names is its own.
+        self._open_scope()
+        function.results, function.params = (
+            [self._formal(function, each) for each in some]
+            for some in (results, params)
+        )
+        seen: set[str] = set()
+        while len(self.scopes) > 1:
+            self._statement(function, seen)
+        return function
+
+    def _formal(self, function: Function, variable: Variable) -> Variable:
+        """Give a parameter a name of its own; one in a register is declared."""
+        own = self._own_name(variable.name)
+        if variable.space == "reg":
+            function.registers[own] = variable.kind
+        return replace(variable, name=own)
+
+    def _own_name(self, name: str) -> str:
+        """Let a name of the innermost scope be unique, and return what it becomes."""
+        own = f"{name}@{self.scopes[-1]['']}"
+        self.scopes[-1][name] = own
+        return own
 
     # -- variables ------------------------------------------------------------------
 
@@ -174,7 +235,9 @@ class _Parser(StatementParser):
                     values.append(self.integer())
             entry.directives[directive[1:]] = tuple(values)
         self.scopes = [{}]
-        self._body(entry)
+        seen: set[str] = set()
+        while self.scopes:
+            self._statement(entry, seen)
         self.module.entries[entry.name] = entry
 
     def _parameters(self, *spaces: str) -> list[Variable]:
@@ -202,38 +265,37 @@ class _Parser(StatementParser):
         size = TYPE_NBYTES[kind]
         alignment = max(alignment, size)
         return Variable(
-            name, "param", count * size, alignment, kind=kind, pointer=pointer
+            name, space[1:], count * size, alignment, kind=kind, pointer=pointer
         )
 
-    def _body(self, entry: Entry) -> None:
-        seen: set[str] = set()
-        while self.scopes:
-            token = self.next()
-            text = token.text
-            if text == "{":
-                self._open_scope()
-            elif text == "}":
-                self.scopes.pop()
-            elif text == ".reg":
-                self._registers(entry)
-            elif text in (".local", ".shared", ".param"):
-                self._declare(entry, text[1:])
-            elif text == ".loc":
-                self._loc()
-            elif text in _SKIPPED:
-                self.skip_to(";")
-            elif text == ".branchtargets":
-                self._branch_targets(entry)
-            elif self.peek() == ":" and token.kind == "name":
-                self.next()
-                label = Label(self.resolve(text), token.line)
-                if label.name in seen:
-                    raise self.error(f"label {text} is defined twice")
-                seen.add(label.name)
-                entry.body.append(label)
-            else:
-                self.at -= 1
-                entry.body.append(self.instruction())
+    def _statement(self, entry: Entry, seen: set[str]) -> None:
+        """Read one statement, or one brace, of a body; `seen` has its labels."""
+        token = self.next()
+        text = token.text
+        if text == "{":
+            self._open_scope()
+        elif text == "}":
+            self.scopes.pop()
+        elif text == ".reg":
+            self._registers(entry)
+        elif text in (".local", ".shared", ".param"):
+            self._declare(entry, text[1:])
+        elif text == ".loc":
+            self._loc()
+        elif text in _SKIPPED:
+            self.skip_to(";")
+        elif text == ".branchtargets":
+            self._branch_targets(entry)
+        elif self.peek() == ":" and token.kind == "name":
+            self.next()
+            label = Label(self.resolve(text), token.line)
+            if label.name in seen:
+                raise self.error(f"label {text} is defined twice")
+            seen.add(label.name)
+            entry.body.append(label)
+        else:
+            self.at -= 1
+            entry.body.append(self.instruction())
 
     def _branch_targets(self, entry: Entry) -> None:
         """``label: .branchtargets a, b;``."""
@@ -247,6 +309,8 @@ class _Parser(StatementParser):
 
     def _declare(self, entry: Entry, space: str) -> None:
         for variable in self._variables(space):
+            if isinstance(entry, Function):
+                variable = replace(variable, name=self._own_name(variable.name))
             known = {v.name for v in entry.variables}
             # The same call arguments are declared again for every call.
             if space != "param" and variable.name in known:

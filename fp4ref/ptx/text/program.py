@@ -1,17 +1,26 @@
-"""program: one entry, laid out to be executed.
+"""program: one entry with the functions that it calls, laid out to be executed.
 
 Labels become positions, parameters get offsets, and every branch gets the position
-where its lanes meet again: the immediate post-dominator of its block.
+where its lanes meet again: the immediate post-dominator of its block, in its function.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import pairwise
 
 from fp4ref.errors import InputError
-from fp4ref.ptx.text.syntax import Entry, Instruction, Label, Module, PtxError, Symbol
+from fp4ref.ptx.text.linking import link
+from fp4ref.ptx.text.syntax import (
+    Entry,
+    Function,
+    Instruction,
+    Module,
+    PtxError,
+    Symbol,
+)
 
 _RETURNS = ("ret", "exit")
 BRANCHES = ("bra", "brx")
@@ -35,6 +44,10 @@ class Program:
         Label to position.
     param_offsets
         Byte offset of each kernel parameter in the parameter block.
+    functions, starts
+        What the entry calls, and the position of each.
+    recursive
+        Names of the functions that can be called while they run.
     """
 
     module: Module
@@ -43,6 +56,9 @@ class Program:
     labels: dict[str, int]
     param_offsets: dict[str, int]
     param_nbytes: int
+    functions: dict[str, Function] = field(default_factory=dict)
+    starts: dict[str, int] = field(default_factory=dict)
+    recursive: frozenset[str] = frozenset()
 
     @classmethod
     def of(cls, module: Module, name: str | None = None) -> Program:
@@ -60,22 +76,26 @@ class Program:
         if name is None or name not in module.entries:
             known = ", ".join(module.entries) or "none"
             raise InputError(f"entry {name!r}: this module has {known}")
-        entry = module.entries[name]
-        instructions: list[Instruction] = []
-        labels: dict[str, int] = {}
-        for item in entry.body:
-            if isinstance(item, Label):
-                labels[item.name] = len(instructions)
-            else:
-                instructions.append(item)
+        linked = link(module, module.entries[name])
+        entry = linked.entry
         offset = 0
         offsets: dict[str, int] = {}
         for parameter in entry.params:
             offset = -(-offset // parameter.alignment) * parameter.alignment
             offsets[parameter.name] = offset
             offset += parameter.nbytes
-        program = cls(module, entry, tuple(instructions), labels, offsets, offset)
-        for instruction in instructions:
+        program = cls(
+            module,
+            entry,
+            linked.instructions,
+            linked.labels,
+            offsets,
+            offset,
+            linked.functions,
+            linked.starts,
+            linked.recursive,
+        )
+        for instruction in program.instructions:
             if base_name(instruction.opcode) in BRANCHES:
                 program.targets(instruction)
         return program
@@ -118,10 +138,19 @@ class Program:
         end, except for code that has no other. A trap counts only where no exit does.
         The value is ``len(instructions)`` where lanes never meet.
         """
+        bounds = [0, *self.starts.values(), len(self.instructions)]
+        found: dict[int, int] = {}
+        for first, stop in pairwise(bounds):
+            found |= self._meetings(first, stop)
+        return found
+
+    def _meetings(self, first: int, stop: int) -> dict[int, int]:
+        """Return `reconvergence` of the entry or of one function."""
         end = len(self.instructions)
-        starts = {0, end, *self.labels.values()}
-        for i, instruction in enumerate(self.instructions):
-            if base_name(instruction.opcode) in (*BRANCHES, *EXITS):
+        starts = {first, stop}
+        starts |= {at for at in self.labels.values() if first <= at < stop}
+        for i in range(first, stop):
+            if base_name(self.instructions[i].opcode) in (*BRANCHES, *EXITS):
                 starts.add(i + 1)
         blocks = sorted(starts)
         ways = ((), _RETURNS, EXITS)
@@ -131,7 +160,8 @@ class Program:
             branch = blocks[b + 1] - 1
             if branch >= start and self._splits(self.instructions[branch]):
                 meet = next((m[b] for m in meets if m[b] is not None), None)
-                found[branch] = end if meet is None else blocks[meet]
+                at = stop if meet is None else blocks[meet]
+                found[branch] = end if at == stop else at
         return found
 
     def _splits(self, each: Instruction) -> bool:
@@ -164,7 +194,7 @@ class Program:
                 exit_by = self._exit_at(self.target(each)) if guarded else ""
             else:
                 to = last
-                exit_by = base if guarded or stop < len(self.instructions) else ""
+                exit_by = base if guarded or stop < blocks[-1] else ""
             leaves = [] if exit_by and exit_by not in ways else [to]
             edges.append(leaves + following if guarded else leaves)
         return [*edges, []]

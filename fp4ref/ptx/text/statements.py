@@ -20,6 +20,18 @@ from fp4ref.ptx.text.syntax import (
 )
 from fp4ref.ptx.text.tokens import Cursor, Token
 
+
+def called(entry: Entry) -> list[str]:
+    """Return the names of what the calls of a body call, in order."""
+    found = []
+    for each in entry.body:
+        if isinstance(each, Instruction) and each.opcode.split(".")[0] == "call":
+            name = each.operands[1]
+            if isinstance(name, Symbol) and name.name not in found:
+                found.append(name.name)
+    return found
+
+
 _EXPRESSION = "ptx-constant-expression"
 _UNDIVIDED = re.compile(
     r"(mul|mad)\.(wide|lo|hi)|cvta\.to|fence\.proxy|shf\.[lr]|setmaxnreg\.(inc|dec)"
@@ -106,7 +118,7 @@ class StatementParser(Cursor):
         if self.peek() == "(":
             results = self._list()
             self.expect(",")
-        name = Symbol(self.name())
+        name = self._scalar(self.next())
         arguments: list[Operand | None] = []
         while self.accept(","):
             if self.peek() == "(":

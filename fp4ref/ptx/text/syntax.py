@@ -151,14 +151,34 @@ class Entry:
 
 
 @dataclass(slots=True)
+class Function(Entry):
+    """One ``.func`` with a body.
+
+    Its registers, labels, parameters and variables have names of their own in the
+    module, so that it can be laid out behind an entry.
+    """
+
+    results: list[Variable] = field(default_factory=list)
+
+
+@dataclass(slots=True)
 class Module:
-    """A PTX file: version, target, variables and entries."""
+    """A PTX file: version, target, variables, entries and what they call.
+
+    Attributes
+    ----------
+    externs
+        Names of all functions.
+    functions
+        Those with a body that an entry calls, by way of others too.
+    """
 
     version: str = ""
     target: str = ""
     variables: list[Variable] = field(default_factory=list)
     entries: dict[str, Entry] = field(default_factory=dict)
     externs: set[str] = field(default_factory=set)
+    functions: dict[str, Function] = field(default_factory=dict)
     files: dict[int, str] = field(default_factory=dict)
 
 
