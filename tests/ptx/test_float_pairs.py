@@ -21,15 +21,18 @@ def one_by_one(opcode: str, *sources: NDArray[Any]) -> Bits:
     return lanes(f"{opcode} {operands};", "u4", **named)
 
 
+@pytest.mark.parametrize("way", ["rn", "rz", "rm", "rp"])
 @pytest.mark.parametrize("ftz", ["", ".ftz"])
 @pytest.mark.parametrize("name", ["add", "sub", "mul", "fma"])
-def test_each_half_of_a_pair_is_the_scalar_operation(name: str, ftz: str) -> None:
+def test_each_half_of_a_pair_is_the_scalar_operation(
+    name: str, ftz: str, way: str
+) -> None:
     count = 3 if name == "fma" else 2
     scalars = [floats(seed, 512).view(np.uint32) for seed in range(count)]
-    want = one_by_one(f"{name}.rn{ftz}.f32", *scalars)
+    want = one_by_one(f"{name}.{way}{ftz}.f32", *scalars)
     pairs = dict(zip("abc", (x.view(np.uint64) for x in scalars), strict=False))
     operands = ", ".join(f"%{x}" for x in ("d", *pairs))
-    found = lanes(f"{name}.rn{ftz}.f32x2 {operands};", "u8", **pairs)
+    found = lanes(f"{name}.{way}{ftz}.f32x2 {operands};", "u8", **pairs)
     np.testing.assert_array_equal(found.view(np.uint32), want)
 
 

@@ -86,6 +86,11 @@ _SAT = "(?P<sat>.sat)"
 @instruction("sqrt", "rcp", form=f"{_DIRECTED}.f32", operands=2)
 def arithmetic(context: LaunchContext, each: Instruction, form: Form) -> Action:
     """Build arithmetic in every direction; ``mad`` is ``fma`` since sm_20."""
+    return elementwise(context, each, directed(form), "f32")
+
+
+def directed(form: Form) -> Callable[..., Lanes]:
+    """Return an operation on float32 that rounds as its opcode says."""
     name, way = form["name"], form.get("way") or "rn"
 
     def act(*sources: Lanes) -> Lanes:
@@ -97,7 +102,7 @@ def arithmetic(context: LaunchContext, each: Instruction, form: Form) -> Action:
             found = saturate(found, F32)
         return found.view(np.float32)
 
-    return elementwise(context, each, act, "f32")
+    return act
 
 
 _MIXED = f"(.(?P<way>rn|rz|rm|rp))?{_SAT}?.f32.(?P<kind>f16|bf16)"

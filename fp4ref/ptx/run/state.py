@@ -193,6 +193,8 @@ class WarpState:
         Bytes of each parameter of a call, by name: (32, n).
     polled
         Last mbarrier test that was answered with false: (position, address, parity).
+    carry
+        The condition code register's carry flag of each lane.
     branch
         Index of each lane into the targets of a ``brx.idx``.
     is_watched
@@ -225,6 +227,7 @@ class WarpState:
         self.arguments: dict[str, NDArray[np.uint8]] = {}
         self.cluster_round = -1
         self.polled: tuple[int, int, int] | None = None
+        self.carry = np.zeros(LANES, np.bool_)
         self.branch: Lanes = np.zeros(LANES, np.uint32)
         self.insist = False
         machine = warp.machine
