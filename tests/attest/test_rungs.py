@@ -8,14 +8,12 @@ import pytest
 from fp4ref.attest.catalogue import QUESTIONS, question
 from fp4ref.attest.on_ptx import OnPtx
 from fp4ref.device.compile import nvrtc_version
-from fp4ref.errors import NotModelled
 from fp4ref.evidence.attested import facts
 from fp4ref.evidence.fidelity import RULES
 
 RUNGS = [each.name for each in facts().values() if not each.seeded]
 SOFT = [each.name for each in facts().values() if each.on_hopper == "soft"]
 DEAR = [each for each in SOFT if each.startswith(("mma", "order", "gemm"))]
-UNMODELLED: tuple[str, ...] = ()
 needs_nvrtc = pytest.mark.skipif(
     nvrtc_version() is None, reason="needs NVRTC: pip install 'fp4ref[cuda]'"
 )
@@ -31,7 +29,7 @@ def check(name: str, *, soft: bool = False) -> None:
 
 @needs_nvrtc
 @pytest.mark.rotating(3)
-@pytest.mark.parametrize("name", [each for each in RUNGS if each not in UNMODELLED])
+@pytest.mark.parametrize("name", RUNGS)
 def test_a_rung_has_the_words_that_are_predicted(name: str) -> None:
     check(name)
 
@@ -49,13 +47,6 @@ def test_what_a_hopper_card_runs_has_them_too(name: str) -> None:
 @pytest.mark.parametrize("name", [each for each in SOFT if each in DEAR])
 def test_soft_mmas_and_kernels_have_them_too(name: str) -> None:
     check(name, soft=True)
-
-
-@needs_nvrtc
-@pytest.mark.parametrize("name", UNMODELLED)
-def test_what_the_machine_lacks_is_refused_by_name(name: str) -> None:
-    with pytest.raises(NotModelled, match="gap"):
-        OnPtx(question(name)).run()
 
 
 def test_the_table_and_the_questions_have_the_same_rungs_and_parts() -> None:
