@@ -1,8 +1,9 @@
 """outside_witnesses: which outside witness sees each rule of the machine made wrong.
 
 A witness knows nothing of this machine: a recording of an H200, what NVIDIA's
-compute-sanitizer, ptxas or CuTe's headers say, or a kernel of Triton or Gluon, compiled
-here, with its meaning in NumPy. A rule is made wrong as the fidelity
+compute-sanitizer, ptxas or CuTe's headers say, what other checkers' tests and public
+reports say of small programs, or a kernel of CUTLASS, Triton or Gluon, compiled here,
+with its meaning in NumPy. A rule is made wrong as the fidelity
 table says; the witnesses that execute the changed statement are tried, the cheapest
 first, until one gives another result. Rules whose row already names its witness, a
 measurement or an outside kernel, are proved by ``test_fidelity.py``.
@@ -31,8 +32,9 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 TESTS = ROOT / "tests"
+FOLDERS = ("cutlass", "device", "evidence", "hardware", "mutants", "ptx")
 sys.path[:0] = [
-    *(str(TESTS / each) for each in ("", "cutlass", "device", "evidence", "mutants")),
+    *(str(TESTS / each) for each in ("", *FOLDERS)),
     *(str(ROOT), str(ROOT / "conformance")),
 ]
 
@@ -114,6 +116,20 @@ def tools() -> Iterator[Part]:
             f"CuTe's headers, {title}",
             lambda q=question: "; ".join(q(found))[:200],
         )
+
+
+def verdicts() -> Iterator[Part]:
+    """Yield what other people say of small programs, where the machine agrees."""
+    import outside_verdicts
+    from outside_programs import agreed, differences
+
+    for name, program in outside_verdicts.PROGRAMS.items():
+        for search in (True, False):
+            said = agreed(program, search)
+            yield (
+                f"{name}{'' if search else ', no search'}",
+                lambda p=program, a=said, s=search: "; ".join(differences(p, a, s)),
+            )
 
 
 PROGRAMS = (
@@ -273,11 +289,14 @@ def main() -> None:
     parser.add_argument("--only", nargs="*", default=[], metavar="KERNEL")
     parser.add_argument("--seconds", type=float, default=float("inf"))
     parser.add_argument("--quick", action="store_true", help="no kernels")
+    parser.add_argument("--verdicts", action="store_true", help="other people's alone")
     given = parser.parse_args()
     record: dict[str, Any] = json.loads(FILE.read_text("utf-8"))
     rules = chosen(record, given.again)
-    quick = [] if given.slow else [*recordings(), *tools()]
-    slow = [] if given.quick else [*programs(), *kernels(given.only)]
+    quick = [] if given.slow else [*verdicts()]
+    if not (given.slow or given.verdicts):
+        quick = [*recordings(), *tools(), *quick]
+    slow = [] if given.quick or given.verdicts else [*programs(), *kernels(given.only)]
     parts = [*quick, *slow]
     known: list[tuple[Part, str, float, set[str]]] = []
     for part in parts:
