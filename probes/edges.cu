@@ -119,6 +119,41 @@ extern "C" __global__ void exited_peer(u32* out, u32* flag) {
     out[lane_id()] = value;
 }
 
+// Rank 1 raises a flag and returns; long after, rank 0 arrives at its mbarrier (0), stores
+// into its memory (1), or sends it a tile (2).
+extern "C" __global__ void gone(const __grid_constant__ TensorMap map, u32* out, u32* flag,
+                                u32 which) {
+    u32 mbar = dynamic_base(), image = mbar + IMAGE;
+    if (lane_id() == 0) {
+        mbarrier_init(mbar, 1);
+        fence_mbarrier_init();
+    }
+    cluster_sync();
+    if (cluster_ctarank() == 1) {
+        if (lane_id() == 0) atomicExch(flag, 1);
+        return;
+    }
+    u32 seen = 0;
+    while (!seen) asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(seen) : "l"(flag));
+    for (u32 i = 0; i < 1000; ++i) asm volatile("nanosleep.u32 1000;" ::: "memory");
+    if (lane_id() == 0) {
+        u32 there = mapa(mbar, 1);
+        if (which == 0)
+            asm volatile("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];" ::"r"(there)
+                         : "memory");
+        if (which == 1)
+            asm volatile("st.shared::cluster.u32 [%0], 7;" ::"r"(mapa(image, 1)) : "memory");
+        if (which == 2)
+            asm volatile(
+                "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
+                ".multicast::cluster [%0], [%1, {%3, %3}], [%2], %4;" ::"r"(image),
+                "l"(&map), "r"(mbar), "r"(0), "h"((u16)2)
+                : "memory");
+    }
+    for (u32 i = 0; i < 1000; ++i) asm volatile("nanosleep.u32 1000;" ::: "memory");
+    if (lane_id() == 0) out[0] = 1;
+}
+
 // -- who is waited for
 
 extern "C" __global__ void exited_warp(u32* out) {

@@ -115,6 +115,10 @@ def _peers() -> Iterator[Case]:
                 refusal="ClusterFault", size=2, smem_nbytes=2 * IMAGE)  # fmt: skip
     flag = {"out": blank(128), "flag": words([0])}
     yield _case("exited peer", "exited_peer", flag, refusal="ClusterFault", size=2)
+    for which, name in enumerate(("arrival", "store", "tile")):
+        buffers = {**tensor, "flag": words([0])}
+        yield _case(f"exited peer, {name}", "gone", buffers, MAP, np.uint32(which),
+                    refusal="ClusterFault", size=2, smem_nbytes=2 * IMAGE)  # fmt: skip
     yield _case("sixteen in a cluster", "no_grid_before", {"out": blank(128)},
                 refusal="LaunchFault", size=16)  # fmt: skip
 
@@ -252,6 +256,24 @@ def _exited_peer(warp: Warp, at: dict[str, int], n: list[int]) -> Body:
     _put(warp, at["out"], np.tile(value, 32))
 
 
+def _gone(warp: Warp, at: dict[str, int], n: list[int]) -> Body:
+    mbar = _barrier(warp)
+    image = warp.cta.smem_base + IMAGE
+    yield from _sync(warp)
+    if warp.cta.rank == 1:
+        gmem.red_release(warp, at["flag"], 1)
+        return
+    yield from gmem.wait_eq(warp, at["flag"], 1)
+    if n[0] == 0:
+        mbarrier.arrive(warp, cluster.mapa(warp, mbar, 1))
+    elif n[0] == 1:
+        smem.st(warp, cluster.mapa(warp, image, 1), words([7]))
+    else:
+        tma.load(warp, tensor_map(MAP, at["tensor"]), (0, 0), image, mbar, 0b10)
+    yield from _time(warp, at["out"])
+    _put(warp, at["out"], words([1]))
+
+
 def _exited_warp(warp: Warp, at: dict[str, int], n: list[int]) -> Body:
     if warp.index < 3:
         yield from named_barrier.sync(warp, 0)
@@ -346,6 +368,7 @@ BODIES: dict[str, Callable[[Warp, dict[str, int], list[int]], Body]] = {
     "remote": _remote,
     "tile_elsewhere": _elsewhere,
     "exited_peer": _exited_peer,
+    "gone": _gone,
     "exited_warp": _exited_warp,
     "counted": _counted,
     "exited_in_cluster": _in_cluster,

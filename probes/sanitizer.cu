@@ -64,6 +64,81 @@ extern "C" __global__ void lanes_alone(const u32* in, u32* out) {
     out[lane_id()] = ld_shared(at + 4 * (lane_id() ^ 1));
 }
 
+// One mbarrier, initialised again while it is live, or after it was ended.
+template <bool ENDED>
+__device__ void initialised_again(u32* out) {
+    u32 mbar = dynamic_base();
+    if (threadIdx.x == 0) {
+        mbarrier_init(mbar, 2);
+        if (ENDED) mbarrier_inval(mbar);
+        mbarrier_init(mbar, 1);
+        asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(mbar) : "memory");
+        out[0] = mbarrier_poll(mbar, 0);
+    }
+}
+extern "C" __global__ void init_twice(const u32* in, u32* out) { initialised_again<false>(out); }
+extern "C" __global__ void init_after_inval(const u32* in, u32* out) { initialised_again<true>(out); }
+
+// A thread arrives on 8 bytes that never were an mbarrier.
+extern "C" __global__ void never_initialised(const u32* in, u32* out) {
+    u32 mbar = dynamic_base();
+    if (threadIdx.x == 0) {
+        st_shared(mbar, 0);
+        st_shared(mbar + 4, 0);
+        asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(mbar) : "memory");
+        out[0] = 1;
+    }
+}
+
+// Bytes are expected, and the CTA exits; or none are.
+template <u32 NBYTES>
+__device__ void expected(u32* out) {
+    u32 mbar = dynamic_base();
+    if (threadIdx.x == 0) {
+        mbarrier_init(mbar, 1);
+        mbarrier_arrive_expect_tx(mbar, NBYTES);
+        out[0] = mbarrier_test_wait(mbar, 0);
+    }
+}
+extern "C" __global__ void bytes_expected(const u32* in, u32* out) { expected<16>(out); }
+extern "C" __global__ void none_expected(const u32* in, u32* out) { expected<0>(out); }
+
+// A bulk copy reads what the same thread has written, with and without a proxy fence.
+template <bool FENCED>
+__device__ void stored(u32* out) {
+    u32 at = dynamic_base();
+    if (threadIdx.x == 0) {
+        for (u32 i = 0; i < 4; ++i) st_shared(at + 4 * i, i);
+        if (FENCED) fence_proxy_async();
+        asm volatile(
+            "cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], 16;\n"
+            "cp.async.bulk.commit_group;\n"
+            "cp.async.bulk.wait_group 0;" ::"l"(out), "r"(at)
+            : "memory");
+    }
+}
+extern "C" __global__ void store_fenced(const u32* in, u32* out) { stored<true>(out); }
+extern "C" __global__ void store_unfenced(const u32* in, u32* out) { stored<false>(out); }
+
+// The source of a bulk copy is written again, after the wait or before.
+template <bool WAITED>
+__device__ void source_again(u32* out) {
+    u32 at = dynamic_base();
+    if (threadIdx.x == 0) {
+        for (u32 i = 0; i < 4; ++i) st_shared(at + 4 * i, i);
+        fence_proxy_async();
+        asm volatile(
+            "cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], 16;\n"
+            "cp.async.bulk.commit_group;" ::"l"(out), "r"(at)
+            : "memory");
+        if (WAITED) asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
+        st_shared(at, 7);
+        asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
+    }
+}
+extern "C" __global__ void source_waited_for(const u32* in, u32* out) { source_again<true>(out); }
+extern "C" __global__ void source_too_early(const u32* in, u32* out) { source_again<false>(out); }
+
 // As all probes are launched: 126 bytes in, written, and 256 out, not written.
 #define CASE(NAME)                                                                             \
     if (!std::strcmp(argv[1], #NAME)) NAME<<<1, argv[2][0] == '2' ? 64 : 32, 1024>>>(in, out);
@@ -82,5 +157,14 @@ int main(int, char** argv) {
     CASE(used_before_init)
     CASE(lanes_in_step)
     CASE(lanes_alone)
+    CASE(init_twice)
+    CASE(init_after_inval)
+    CASE(never_initialised)
+    CASE(bytes_expected)
+    CASE(none_expected)
+    CASE(store_fenced)
+    CASE(store_unfenced)
+    CASE(source_waited_for)
+    CASE(source_too_early)
     std::printf("status %d\n", int(cudaDeviceSynchronize()));
 }

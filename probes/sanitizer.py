@@ -32,6 +32,15 @@ CASES = {
     "used_before_init": ("racecheck", 2),
     "lanes_in_step": ("racecheck", 1),
     "lanes_alone": ("racecheck", 1),
+    "init_twice": ("synccheck", 1),
+    "init_after_inval": ("synccheck", 1),
+    "never_initialised": ("synccheck", 1),
+    "bytes_expected": ("synccheck", 1),
+    "none_expected": ("synccheck", 1),
+    "store_fenced": ("racecheck", 1),
+    "store_unfenced": ("racecheck", 1),
+    "source_waited_for": ("racecheck", 1),
+    "source_too_early": ("racecheck", 1),
 }
 """Kernel: the tool that is asked, and warps."""
 
@@ -39,6 +48,7 @@ KINDS = {
     "Invalid": ("OutOfBounds",),
     "Uninitialized": ("UninitialisedRead",),
     "Race": ("race", "ReadWhileInFlight"),
+    "Barrier": ("MbarrierFault",),
 }
 """First word of a verdict, and what the machine calls it."""
 
@@ -47,10 +57,18 @@ UNTRACED = tuple(
 )
 """Kernels whose fault is seen without the search for races, too."""
 
-UNSEEN = ("used_before_init",)
-"""A use of an mbarrier that nothing orders behind its init: racecheck is silent."""
+UNSEEN = {
+    "used_before_init": "race: mbarrier used before",
+    "init_twice": "MbarrierFault",
+    "bytes_expected": "ExitFault",
+    "store_unfenced": "MissingProxyFence",
+    "source_too_early": "ReadWhileInFlight",
+}
+"""Wrong kernels of which the tools are silent, and what the machine says."""
 
-_FOUND = re.compile(r"= (?:Warning: |Error: )?((?:Invalid|Uninitialized|Race) .+)")
+_FOUND = re.compile(
+    r"= (?:Warning: |Error: )?((?:Invalid|Uninitialized|Race|Barrier) .+)"
+)
 
 
 def sources() -> str:
