@@ -174,6 +174,20 @@ def added_word(_: str) -> tuple[Body, ...]:
     return (body,)
 
 
+def init_again(ended: bool) -> tuple[Body, ...]:
+    """An mbarrier is initialised a second time, after its end or while it is live."""
+
+    def body(warp: Any) -> Any:
+        mbarrier.init(warp, MBAR, 2)
+        if ended:
+            mbarrier.inval(warp, MBAR)
+        mbarrier.init(warp, MBAR, 1)
+        mbarrier.arrive(warp, MBAR)
+        yield from mbarrier.try_wait(warp, MBAR, 0)
+
+    return (body,)
+
+
 def classic_copy(mode: str) -> tuple[Body, ...]:
     """cp.async, and what follows it before or after the wait for its group."""
 
@@ -271,6 +285,11 @@ PROGRAMS = {
         added_word,
         {"by read-modify-writes": "clean"},
         {"grid": (3, 1, 1), "sms": 3},
+    ),
+    "init again": Program(
+        "TIRx-Harness, tools/core-rs/numsim-sync-ref, sync-semantics",
+        init_again,
+        {True: "clean", False: "error"},
     ),
     "classic cp.async": Program(
         f"{RACECHECK}test_native_async_lifetime_contracts.py",

@@ -14,7 +14,7 @@ from on_machine import TILE
 from order_cases import WORD, ZEROS, written
 from outside_programs import PAIR, Body, Program
 
-from fp4ref.hardware import clc, cluster, gmem, mbarrier, smem, tma, tmem
+from fp4ref.hardware import clc, cluster, gmem, mbarrier, smem, tcgen05, tma, tmem
 from fp4ref.hardware import named_barrier as bar
 from fp4ref.hardware import tensormap_proxy as maps
 from fp4ref.hardware.mbarrier import Semantics
@@ -67,6 +67,28 @@ def dealloc_of_a_pair(met: bool) -> tuple[Body, ...]:
         if met:
             yield from _meet(warp)
         tmem.dealloc(warp, int(smem.ld(warp, at, 4).view("<u4")[0]), 64, 2)
+        yield from _meet(warp)
+
+    return (body,)
+
+
+def columns_of_a_pair(variant: tuple[int, bool]) -> tuple[Body, ...]:
+    """One CTA of a pair stores to TMEM; both deallocate, with a barrier before."""
+    user, met = variant
+
+    def body(warp: Any) -> Any:
+        at = warp.cta.smem_base + 8
+        yield from tmem.alloc(warp, at, 64, 2)
+        yield from _meet(warp)
+        columns = int(smem.ld(warp, at, 4).view("<u4")[0])
+        if warp.cta.rank == user:
+            tmem.st(warp, columns, np.zeros((32, 1), np.uint32))
+            yield from tmem.wait_st(warp)
+            tcgen05.fence_before_thread_sync(warp)
+        if met:
+            yield from _meet(warp)
+        tcgen05.fence_after_thread_sync(warp)
+        tmem.dealloc(warp, columns, 64, 2)
         yield from _meet(warp)
 
     return (body,)
@@ -227,6 +249,12 @@ PROGRAMS = {
     ),
     "dealloc before the peer's alloc": Program(
         "NVIDIA/cutlass issue 3435: a launch failure", dealloc_of_a_pair, REPORTED, PAIR
+    ),
+    "dealloc of a pair": Program(
+        "triton-lang/triton pull request 9498: a barrier before the deallocation",
+        columns_of_a_pair,
+        {(user, met): REPORTED[met] for user in (0, 1) for met in (True, False)},
+        PAIR,
     ),
     "TMA store and a flag": Program(
         "triton-lang/triton pull request 10415",

@@ -8,9 +8,9 @@ import numpy as np
 from mma_tiles import SF_AT, SF_WORD, SFA, easy_mma, easy_scales, put_memory
 from on_machine import MBAR
 from order_cases import WORD, ZEROS, ready
-from outside_programs import RACECHECK, SYNCCHECK, Body, Program
+from outside_programs import PAIR, RACECHECK, SYNCCHECK, Body, Program
 
-from fp4ref.hardware import mbarrier, smem, tcgen05, tmem
+from fp4ref.hardware import cluster, mbarrier, smem, tcgen05, tmem
 from fp4ref.hardware import named_barrier as bar
 from fp4ref.hardware.mbarrier import Semantics
 
@@ -230,6 +230,114 @@ def transfers(mode: str) -> tuple[Body, ...]:
     return (body,)
 
 
+def leases(what: str) -> tuple[Body, ...]:
+    """Columns of one warp: allocated, used, freed, and allocated again."""
+
+    def allocated(warp: Any, columns: int, at: int) -> Any:
+        yield from tmem.alloc(warp, MBAR + at, columns)
+        return _columns(warp, MBAR + at)
+
+    def body(warp: Any) -> Any:
+        words = np.zeros((32, 1), np.uint32)
+        first = yield from allocated(warp, 32 if what == "grown" else 64, 8)
+        if what == "outside":
+            tmem.st(warp, first + 64, words)
+        if what == "in use":
+            tmem.st(warp, first, words)
+            yield from tmem.wait_st(warp)
+        if what == "given up":
+            tmem.relinquish_alloc_permit(warp)
+        if what in ("grown", "given up"):
+            second = yield from allocated(warp, 64 if what == "grown" else 32, 16)
+            tmem.dealloc(warp, second, 64 if what == "grown" else 32)
+        if what == "left":
+            return
+        columns = 128 if what == "mismatched" else 32 if what == "grown" else 64
+        tmem.dealloc(warp, first, columns)
+        if what == "after":
+            tmem.st(warp, first, words)
+
+    return (body,)
+
+
+class _Asked:
+    """Blocks until another warp has come to its alloc, which orders nothing."""
+
+    def __init__(self, warp: Any) -> None:
+        self.machine = warp.machine
+
+    def ready(self) -> bool:
+        return bool(getattr(self.machine, "asked", False))
+
+
+def blocked(_: str) -> tuple[Body, ...]:
+    """A warp asks for columns while another one has all of them."""
+
+    def owner(warp: Any) -> Any:
+        yield from tmem.alloc(warp, MBAR + 8, 512)
+        yield from bar.sync(warp, 1, 64)
+        yield _Asked(warp)
+        tmem.dealloc(warp, _columns(warp, MBAR + 8), 512)
+
+    def asking(warp: Any) -> Any:
+        yield from bar.sync(warp, 1, 64)
+        warp.machine.asked = True
+        yield from tmem.alloc(warp, MBAR + 16, 256)
+        warp.machine.said.append(_columns(warp, MBAR + 16))
+        tmem.dealloc(warp, _columns(warp, MBAR + 16), 256)
+
+    return asking, owner
+
+
+def pair_arguments(what: str) -> tuple[Body, ...]:
+    """Both CTAs of a pair allocate and free; one of them asks or does otherwise."""
+
+    def body(warp: Any) -> Any:
+        at, rank = warp.cta.smem_base + 8, warp.cta.rank
+        columns = 64 << (rank if what == "other columns" else 0)
+        yield from tmem.alloc(warp, at, columns, 2)
+        yield from cluster.wait(warp, cluster.arrive(warp))
+        if what != "one frees" or rank == 0:
+            tmem.dealloc(warp, _columns(warp, at), columns, 2)
+        yield from cluster.wait(warp, cluster.arrive(warp))
+
+    return (body,)
+
+
+def two_commits(_: str) -> tuple[Body, ...]:
+    """A thread commits to one mbarrier and then to another; the first has arrived."""
+
+    def committing(warp: Any) -> Any:
+        yield from ready(warp, 1, 1)
+        yield from tmem.alloc(warp, MBAR + 16, 512)
+        tcgen05.cp(warp, SFA, SF_WORD | SF_AT >> 4)
+        tcgen05.commit(warp, MBAR)
+        tcgen05.commit(warp, MBAR + 8)
+        yield from mbarrier.try_wait(warp, MBAR + 8, 0)
+        warp.machine.said.append(warp.cta.mbarriers.completed.get(MBAR, 0))
+        yield from mbarrier.try_wait(warp, MBAR, 0)
+        tmem.dealloc(warp, _columns(warp, MBAR + 16), 512)
+
+    return (committing,)
+
+
+def places(_: str) -> tuple[Body, ...]:
+    """Two allocations; the first one is freed, and a third one made."""
+
+    def body(warp: Any) -> Any:
+        said = warp.machine.said
+        for at, columns in ((8, 128), (16, 64)):
+            yield from tmem.alloc(warp, MBAR + at, columns)
+            said.append(_columns(warp, MBAR + at))
+        tmem.dealloc(warp, said[0], 128)
+        yield from tmem.alloc(warp, MBAR + 24, 32)
+        said.append(_columns(warp, MBAR + 24))
+        tmem.dealloc(warp, said[1], 64)
+        tmem.dealloc(warp, said[2], 32)
+
+    return (body,)
+
+
 def freed_columns(ordered: bool) -> tuple[Body, ...]:
     """A warp frees the columns that another one loads, after it or before."""
 
@@ -264,6 +372,8 @@ def freed_columns(ordered: bool) -> tuple[Body, ...]:
     return owner, reader
 
 
+ARTIFACT = "TIRx-Harness, tools/tests/numsim/integration/test_tmem_artifact.py"
+MODEL = "TIRx-Harness, tools/core-rs/numsim-sync-ref and its tests"
 NO_PIPELINE = "a copy is complete when its commit has arrived; a fence completes none"
 PROGRAMS = {
     "copy to TMEM, source used again": Program(
@@ -324,6 +434,30 @@ PROGRAMS = {
         transfers,
         {"store, load": "error", "store, load, waited": "clean"},
     ),
+    "columns of one warp": Program(
+        f"{ARTIFACT} and engine-rs, tcgen05 lifecycle",
+        leases,
+        {
+            "in use": "clean",
+            "outside": "error",
+            "after": "error",
+            "left": "error",
+            "mismatched": "error",
+            "grown": "error",
+            "given up": "error",
+        },
+    ),
+    "columns that are taken": Program(MODEL, blocked, {"waits": "0"}),
+    "arguments of a pair": Program(
+        "TIRx-Harness, numsim engine-rs, tcgen05 lifecycle",
+        pair_arguments,
+        {"the same": "clean", "other columns": "error", "one frees": "error"},
+        PAIR,
+    ),
+    "order of commits": Program(
+        MODEL, two_commits, {"as issued": "1"}, {"setup": put_memory}
+    ),
+    "places of columns": Program(ARTIFACT, places, {"first free": "0 128 0"}),
     "columns freed under a reader": Program(
         f"{SYNCCHECK}test_native_kernel_contracts.py",
         freed_columns,

@@ -7,6 +7,8 @@ the second.
 
 from __future__ import annotations
 
+import re
+import subprocess
 import sys
 import tempfile
 from dataclasses import dataclass
@@ -17,7 +19,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "ptx"))
 
-from assembler import complaint  # noqa: E402
+from assembler import complaint, ptxas  # noqa: E402
 
 from fp4ref.errors import HardwareFault  # noqa: E402
 from fp4ref.hardware.instr_descriptor import InstrDescriptor  # noqa: E402
@@ -143,3 +145,66 @@ def _takes(kind: str, vector: str) -> bool:
     except HardwareFault:
         return False
     return True
+
+
+# -- what ptxas makes a debugging build look for -------------------------------------
+
+_GUARDED = """\
+tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [s+8], 64;
+bar.sync 0;
+ld.shared.b32 %r1, [s+8];
+{before}
+tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r1, {columns};
+{after}"""
+_GIVES_UP = "tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned;"
+_AGAIN = """\
+tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [s+16], 32;
+ld.shared.b32 %r2, [s+16];
+tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r2, 32;"""
+_LOADS = """\
+tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r3}, [%r1];
+tcgen05.wait::ld.sync.aligned;"""
+GUARDRAILS = {
+    "phase_invalid_during_alloc": Pair(
+        _GUARDED.format(before=_GIVES_UP, columns=64, after=_AGAIN),
+        _GUARDED.format(before=_AGAIN, columns=64, after=_GIVES_UP),
+    ),
+    "unallocated_columns_being_dealloced": Pair(
+        *(_GUARDED.format(before=_GIVES_UP, columns=n, after="") for n in (128, 64))
+    ),
+    "col_being_dealloced_not_returned_by_alloc": Pair(
+        _GUARDED.format(before="add.u32 %r1, %r1, 32;", columns=32, after=""),
+        _GUARDED.format(before="", columns=64, after=""),
+    ),
+    "unallocated_columns_access": Pair(
+        _GUARDED.format(before="", columns=64, after=_LOADS),
+        _GUARDED.format(before="", columns=64, after=""),
+    ),
+}
+"""By the name of a trap that ``ptxas -g-tmem-access-check`` adds: a text that it stops,
+and its twin."""
+
+
+@cache
+def traps(text: str) -> frozenset[str]:
+    """Return the traps that ptxas adds to a kernel's body for a checked build."""
+    prefix = b"__cuda_sm10x_tcgen05_guardrail_trap_"
+    with tempfile.TemporaryDirectory() as folder:
+        path, made = Path(folder, "kernel.ptx"), Path(folder, "kernel.cubin")
+        path.write_text(KERNEL.format(body=text), encoding="utf-8")
+        flags = ["-arch=sm_100a", "-g-tmem-access-check", path, "-o", made]
+        command = [str(ptxas()), *map(str, flags)]
+        subprocess.run(command, check=True, capture_output=True)
+        found = re.findall(prefix + rb"(\w+)", made.read_bytes())
+    return frozenset(each.decode() for each in found)
+
+
+def guarded(name: str) -> list[str]:
+    """Where a trap of a checked build and the machine differ."""
+    pair, found = GUARDRAILS[name], []
+    for text, stopped in ((pair.wrong, True), (pair.right, False)):
+        if stopped and name not in traps(text):
+            found.append(f"ptxas adds no trap {name}")
+        if runs(text, pair.ctas) is stopped:
+            found.append(f"{'runs' if stopped else 'stops'}: {text.splitlines()[-1]!r}")
+    return found

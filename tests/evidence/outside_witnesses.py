@@ -108,6 +108,11 @@ def tools() -> Iterator[Part]:
             f"ptxas, {name}",
             lambda n=name: "; ".join(outside_texts.disagreements(n)),
         )
+    for name in outside_texts.GUARDRAILS:
+        yield (
+            f"ptxas -g-tmem-access-check, {name}",
+            lambda n=name: "; ".join(outside_texts.guarded(n)),
+        )
     yield "ptxas, modifiers", lambda: "; ".join(outside_texts.modifiers())[:200]
     found = find_toolchain()
     for question in cute_facts.QUESTIONS:

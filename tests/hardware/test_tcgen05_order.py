@@ -194,11 +194,19 @@ def test_generic_stores_need_a_proxy_fence(what):
 
 
 def test_fences_change_nothing():
-    on = machine(trace=True)
+    """They touch no memory, and what is in flight stays so."""
+    on = machine("late", trace=True)
 
-    def body(warp):
+    def steps(warp):
+        easy_scales(warp)
+        easy_mma(warp)
+        before = list(on.in_flight)
         tcgen05.fence_before_thread_sync(warp)
         tcgen05.fence_after_thread_sync(warp)
+        assert before
+        assert on.in_flight == before
 
-    launch(on, body)
-    assert all(not e.reads and not e.writes for e in on.recorder.trace)
+    launch(on, with_tmem(steps, commit_and_wait), setup=put_memory)
+    fences = [e for e in on.recorder.trace if "fence::" in e.operation]
+    assert len(fences) == 2
+    assert all(not e.reads and not e.writes for e in fences)
