@@ -18,6 +18,7 @@ from fp4ref.evidence.fidelity import (
     select,
     shares,
     standings,
+    unwitnessed,
 )
 from fp4ref.gaps import GAPS
 from fp4ref.gemm.choose import choose
@@ -100,22 +101,25 @@ def _of_machine() -> str:
     """Return the rules of the machine by their outside witness."""
     found = of_machine()
     by_witness: dict[str, list[str]] = {}
+    by_reason: dict[str, list[str]] = {}
     for id, witness in found.items():
-        by_witness.setdefault(witness, []).append(f"`{id}`")
-    without = by_witness.pop("", [])
-    known = len(found) - len(without)
+        if witness:
+            by_witness.setdefault(witness, []).append(f"`{id}`")
+    for id, why in unwitnessed().items():
+        by_reason.setdefault(why, []).append(f"`{id}`")
+    without = sum(map(len, by_reason.values()))
     lines = [
         f"Of the {len(found)} rules whose code is in `hardware/`, an outside witness "
-        f"fails {known} when one of them alone is made wrong. The other "
-        f"{len(without)} are unwitnessed: a test of ours checks each, and nothing from "
-        "outside. Many of them say what is refused, which a right kernel never does.\n",
-        row("witness", "rules", "which"),
-        row("---", "---:", "---"),
+        f"fails {len(found) - without} when one of them alone is made wrong. The other "
+        f"{without} are unwitnessed: a test of ours checks each, and nothing from "
+        "outside; the second table says why.\n",
     ]
-    for witness, ids in sorted(by_witness.items()):
-        lines.append(row(witness, str(len(ids)), ", ".join(ids)))
-    lines.append(row("none yet", str(len(without)), ", ".join(without)))
-    return "\n".join(lines)
+    for title, groups in (("witness", by_witness), ("why there is none", by_reason)):
+        lines += [row(title, "rules", "which"), row("---", "---:", "---")]
+        for each, ids in sorted(groups.items()):
+            lines.append(row(each, str(len(ids)), ", ".join(ids)))
+        lines.append("")
+    return "\n".join(lines).rstrip("\n")
 
 
 def _default_gemm() -> str:

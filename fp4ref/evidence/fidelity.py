@@ -169,23 +169,33 @@ WITNESSED_FILE = "outside_witnesses.json"
 """Written by ``tests/evidence/outside_witnesses.py``, for rules of the machine."""
 
 
+@cache
+def _record() -> Mapping[str, Mapping[str, str]]:
+    text = files("fp4ref").joinpath("data", WITNESSED_FILE).read_text("utf-8")
+    found: dict[str, dict[str, str]] = json.loads(text)
+    return found
+
+
 def of_machine() -> dict[str, str]:
     """Return the outside witness of each rule of the machine, by id; '' without one.
 
     A measurement, or the kernel or layout that the row names, whose test fails if the
     rule is wrong; or what the record says of the other rows.
     """
-    text = files("fp4ref").joinpath("data", WITNESSED_FILE).read_text("utf-8")
-    record = json.loads(text)
     found = {}
     for rule in RULES:
         if rule.mutation.code.startswith("fp4ref.hardware"):
             named = rule.killed_by.partition(":")[0]
             if rule.evidence is Evidence.MEASURED:
                 named = "a recording of an H200"
-            tried: dict[str, str] = record.get(rule.id, {})
-            found[rule.id] = named or tried.get("witness", "")
+            found[rule.id] = named or _record().get(rule.id, {}).get("witness", "")
     return found
+
+
+def unwitnessed() -> dict[str, str]:
+    """Return why each rule of the machine without an outside witness has none."""
+    without = [id for id, witness in of_machine().items() if not witness]
+    return {id: _record()[id]["why"] for id in without}
 
 
 NEEDED_FILE = "default_gemm_rules.json"

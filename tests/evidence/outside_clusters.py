@@ -8,7 +8,8 @@ from on_machine import MBAR, TILE
 from order_cases import ZEROS, ready
 from outside_programs import CONSAN, NUMSIM, PAIR, RACECHECK, Body, Program
 
-from fp4ref.hardware import clc, cluster, mbarrier, smem, tma
+from fp4ref.hardware import clc, cluster, gmem, mbarrier, smem, tma
+from fp4ref.hardware import tensormap_proxy as maps
 from fp4ref.hardware.mbarrier import Semantics
 
 RELAXED = Semantics(relaxed=True, scope="cta")
@@ -123,7 +124,37 @@ def pair_barrier(mode: str) -> tuple[Body, ...]:
     return (body,)
 
 
+def map_scopes(variant: tuple[str, str, int]) -> tuple[Body, ...]:
+    """A map is changed and released in a scope, acquired in a scope, and used."""
+    released, acquired, ctas = variant
+
+    def body(warp: Any) -> Any:
+        at, place = warp.machine.map_at, warp.cta.ctaid[0]
+        if place == 0:
+            tensor = warp.machine.tensor_map.address
+            maps.replace(warp, "global", at, "global_address", tensor)
+            maps.fence_release(warp, released)
+            gmem.red_release(warp, warp.machine.word, 1)
+        if place == ctas - 1:
+            yield from gmem.wait_eq(warp, warp.machine.word, 1)
+            maps.fence_acquire(warp, at, acquired)
+            maps.use(warp, at, "cp.async.bulk.tensor.2d.load")
+
+    return (body,)
+
+
 PROGRAMS = {
+    "scopes of a changed map": Program(
+        "TIRx-Harness, tools/core-rs/numsim-core/tests, tensormap_acquire_range_and_"
+        "scope",
+        map_scopes,
+        {
+            ("gpu", "gpu", 2): "clean",
+            ("cta", "gpu", 2): "error",
+            ("cta", "cta", 1): "clean",
+        },
+        {"grid": (2, 1, 1), "sms": 2},
+    ),
     "claimed cluster": Program(
         f"{NUMSIM}test_sync_runtime_domain_oracle.py",
         claimed,

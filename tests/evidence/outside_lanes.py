@@ -1,7 +1,8 @@
 """outside_lanes: other checkers' programs of threads and words of memory.
 
 They are after TIRx-Harness's tests, the litmus tests of the paper on mixed proxies
-(NVlabs/mixedproxy, ISCA 2022) and the microbenchmarks of ScoR (ISCA 2020).
+(NVlabs/mixedproxy, ISCA 2022), the microbenchmarks of ScoR (ISCA 2020), and a test
+of the language Exo.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from outside_programs import RACECHECK, LaneProgram
 
 LITMUS = "NVlabs mixedproxy, tests/"
+EXO = "Exo, tests/cuda/test_cuda_sync.py::test_Sm80_commit_group_async_proxy"
 SCOR = "ScoR, microbenchmarks/src/"
 
 
@@ -237,6 +239,20 @@ def exchanged(scope: str) -> str:
     return f"@%p1 atom.relaxed.{scope}.global.exch.b32 %r9, [%rd1], 1;"
 
 
+def copied_by_lanes(fence: str) -> str:
+    """Exo: a copy by cp.async, waited for, then stored by a bulk copy."""
+    return f"""
+        @!%p1 bra END;
+        cp.async.ca.shared.global [%r2], [%rd2], 16;
+        cp.async.commit_group;
+        cp.async.wait_group 0;
+        {fence}
+        cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r2], 16;
+        cp.async.bulk.commit_group;
+        cp.async.bulk.wait_group 0;
+    """
+
+
 PROGRAMS = {
     "fence and flag": LaneProgram(
         f"{SCOR}race_interblock_blkfence_raw.cu, norace_interblock_fence_raw.cu",
@@ -313,6 +329,11 @@ PROGRAMS = {
         f"{RACECHECK}test_native_racecheck_arrive_snapshot.py",
         snapshot,
         {False: "clean", True: "error"},
+    ),
+    "cp.async before a bulk store": LaneProgram(
+        EXO,
+        copied_by_lanes,
+        {"": "error", "fence.proxy.async.shared::cta;": "clean"},
     ),
     "litmus ISA2": LaneProgram(
         f"{LITMUS}ISA2.test", cumulative, {"asserted": "clean"}, ctas=2

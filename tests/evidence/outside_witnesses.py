@@ -9,7 +9,8 @@ first, until one gives another result. Rules whose row already names its witness
 measurement or an outside kernel, are proved by ``test_fidelity.py``.
 
 ``python tests/evidence/outside_witnesses.py`` goes on where the record ends; ``--again
-id ...`` tries rows again. ``--quick`` asks no kernels, which need triton.
+id ...`` tries rows again. ``--quick`` asks no kernels, which need triton. Why a rule
+has no witness is written into the record by hand, as "why".
 """
 
 from __future__ import annotations
@@ -137,29 +138,62 @@ def verdicts() -> Iterator[Part]:
             )
 
 
+LATE, TRACED, RACES = ("late", ""), ("eager", ", traced"), ("eager", ", races")
 PROGRAMS = (
-    ("72b", 160, 192, 288),
-    ("72a", 256, 1024, 256),
-    ("72c", 256, 256, 256),
-    ("70-fp8", 256, 256, 128),
+    ("72b", (160, 192, 288), None, (LATE, TRACED)),
+    ("72a", (256, 1024, 256), None, (LATE, TRACED)),
+    ("72a", (256, 192, 1024), None, (LATE,)),
+    ("72a", (256, 192, 256), 8, (RACES,)),
+    ("72c", (256, 256, 256), None, (LATE, TRACED)),
+    ("70-fp8", (256, 256, 128), None, (LATE, TRACED)),
+    ("73", (400, 264, 72), 6, (LATE,)),
+    ("74", (144, 120, 144), None, (LATE,)),
+    ("tutorial-01", (128, 256, 64), None, (LATE,)),
 )
-"""Examples of CUTLASS with M, N and K, of one CTA and of pairs."""
+"""Examples of CUTLASS with M, N and K, SMs, and how each is run.
+
+They are of one CTA and of pairs; on 6 SMs a preferred cluster of 4 CTAs stands beside a
+regular one of 2. In what its authors ship there is no race.
+"""
 
 
-def programs() -> Iterator[Part]:
+def programs(only: Sequence[str] = ()) -> Iterator[Part]:
     """Yield what CUTLASS's examples say of their own results, and what races."""
-    from fp4ref.cutlass.execute import execute_example
+    from fp4ref.cutlass.example_table import find_example
+    from fp4ref.cutlass.execute import execute_example, execute_on
+    from fp4ref.hardware.machine import Machine
+    from fp4ref.hardware.schedule import make_schedule
 
-    def check(name: str, shape: Sequence[int], schedule: str, trace: bool) -> str:
-        result = execute_example(name, *shape, schedule=schedule, trace=trace).result
-        return "" if result.passed else f"not passed: {result.problems}"[:160]
+    def results(name: str, shape: Sequence[int], sms: int | None, *how: str) -> str:
+        schedule, trace = how[0], how == TRACED
+        run = execute_example(name, *shape, schedule=schedule, trace=trace, sms=sms)
+        return "" if run.result.passed else f"not passed: {run.result.problems}"[:160]
 
-    for name, *shape in PROGRAMS:
-        for schedule, trace in (("late", False), ("eager", True)):
+    def races(name: str, shape: Sequence[int], sms: int | None, *how: str) -> str:
+        sms = sms or max(2, find_example(name).cluster)
+        machine = Machine(sms, make_schedule(how[0]), "shipped", races="collect")
+        passed = execute_on(machine, name, *shape).passed
+        return errors(machine) if passed else "not passed"
+
+    for name, shape, sms, ways in PROGRAMS:
+        if only and name not in only:
+            continue
+        for how in ways:
+            check = races if how == RACES else results
             yield (
-                f"CUTLASS {name}, {schedule}{', traced' if trace else ''}",
-                lambda n=name, m=tuple(shape), s=schedule, t=trace: check(n, m, s, t),
+                f"CUTLASS {name} {'x'.join(map(str, shape))}, {''.join(how)}",
+                lambda c=check, n=name, m=shape, s=sms, h=how: c(n, m, s, *h),
             )
+
+
+def errors(machine: Any) -> str:
+    """Return the races of a run; of what is allowed a kernel says nothing."""
+    found = [
+        (r.severity, r.failure.value.name, r.first.operation, r.second.operation)
+        for r in machine.order.findings.races
+        if r.severity == "error"
+    ]
+    return "race search: " + str(sorted(set(found)))[:200]
 
 
 def kernels(only: Sequence[str]) -> Iterator[Part]:
@@ -177,12 +211,7 @@ def kernels(only: Sequence[str]) -> Iterator[Part]:
     def races(case: Any) -> str:
         machine = Machine(2, make_schedule("late"), "shipped", races="collect")
         run_case(case, machine)
-        found = [
-            (r.severity, r.failure.value.name, r.first.operation, r.second.operation)
-            for r in machine.order.findings.races
-            if r.severity == "error"  # of what is allowed a kernel says nothing
-        ]
-        return "race search: " + str(sorted(set(found)))[:200]
+        return errors(machine)
 
     for case in triton_table.every_case():
         if case.name in (only or CASES):
@@ -294,14 +323,20 @@ def main() -> None:
     parser.add_argument("--only", nargs="*", default=[], metavar="KERNEL")
     parser.add_argument("--seconds", type=float, default=float("inf"))
     parser.add_argument("--quick", action="store_true", help="no kernels")
+    parser.add_argument("--cutlass", nargs="+", default=[], metavar="EXAMPLE")
     parser.add_argument("--verdicts", action="store_true", help="other people's alone")
     given = parser.parse_args()
     record: dict[str, Any] = json.loads(FILE.read_text("utf-8"))
     rules = chosen(record, given.again)
-    quick = [] if given.slow else [*verdicts()]
-    if not (given.slow or given.verdicts):
+    quick = [] if given.slow or given.cutlass else [*verdicts()]
+    if not (given.slow or given.cutlass or given.verdicts):
         quick = [*recordings(), *tools(), *quick]
-    slow = [] if given.quick or given.verdicts else [*programs(), *kernels(given.only)]
+    if given.cutlass:
+        slow = list(programs(given.cutlass))
+    elif given.quick or given.verdicts:
+        slow = []
+    else:
+        slow = [*programs(), *kernels(given.only)]
     parts = [*quick, *slow]
     known: list[tuple[Part, str, float, set[str]]] = []
     for part in parts:
@@ -317,10 +352,12 @@ def main() -> None:
         if time.monotonic() > end:
             break
         of_rule = [(*each[:3],) for each in known if rule.id in each[3]]
-        earlier = record.get(rule.id, {}).get("tried", [])
+        earlier = record.get(rule.id, {})
         record[rule.id] = found = seen(rule, of_rule)
         if not found["witness"]:
-            found["tried"] = [*dict.fromkeys([*earlier, *found["tried"]])]
+            tried = [*earlier.get("tried", []), *found["tried"]]
+            why = earlier.get("why", "not looked for yet")
+            found.update(tried=[*dict.fromkeys(tried)], why=why)
         print(rule.id, record[rule.id], flush=True)
         text = json.dumps(dict(sorted(record.items())), indent=1)
         FILE.write_text(text + "\n", encoding="utf-8")
