@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from cuda_kernels import fault, needs_nvrtc, run
 
-from fp4ref.errors import MisalignedAddress, NotModelled
+from fp4ref.errors import MisalignedAddress
 
 pytestmark = [pytest.mark.outside, needs_nvrtc]
 
