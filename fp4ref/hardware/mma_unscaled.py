@@ -123,7 +123,7 @@ def _multiply(
     pass_collector(shares, all_a, i.negate_a, collector, warp.who)
     formats = {"a_format": i.a_format, "b_format": i.b_format}
     for share, a in zip(shares, all_a, strict=True):
-        c = _divided(warp, share.d.read(), scale_input_d, share.d.place)
+        c = _divided(warp, share.d, scale_input_d)
         share.d.write(mma_unscaled(a, b, c, **formats))
 
 
@@ -146,14 +146,15 @@ def _check_scale(warp: Warp, kind: str, scale_input_d: int) -> None:
         )
 
 
-def _divided(warp: Warp, c: F32 | None, scale: int, place: str) -> F32 | None:
-    """Return ``C / 2^scale``.
+def _divided(warp: Warp, d: Accumulator, scale: int) -> F32 | None:
+    """Return what D holds, divided by ``2^scale``.
 
     Raises
     ------
     NotModelled
         A quotient is no float32: how it enters the sum then, no text says.
     """
+    c = d.read()
     if c is None or not scale:
         return c
     with np.errstate(under="ignore"):
@@ -163,7 +164,7 @@ def _divided(warp: Warp, c: F32 | None, scale: int, place: str) -> F32 | None:
         raise NotModelled(
             f"D divided by 2^{scale} where the quotient is no float32",
             who=warp.who,
-            where=place,
+            where=d.place,
             rule="the quotient enters the sum as a float32 here",
             remedy="keep D above 2^-110",
             gap="mma-scale-input-d",
