@@ -157,6 +157,13 @@ def grouped_and_scaled(package: str) -> Iterator[Entry]:
         cutlass("75", [(128, 256, 256), (160, 320, 288)]),
     )
     yield Entry(
+        "CUTLASS 77 FMHA, FP16, its own check",
+        package,
+        "kind::f16 MMAs, the second with A from TMEM; softmax by four warps of eight",
+        "1 shape, eager (see below)",
+        cutlass("77", [(32, 64, 128)], ("eager",)),
+    )
+    yield Entry(
         "CUTLASS 91 fp4_gemv, its own check",
         package,
         "f16x2 arithmetic, cp.async groups, scales rounded and stored by lanes",

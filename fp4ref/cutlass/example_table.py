@@ -55,6 +55,12 @@ def _one_vector(m: int, n: int, k: int) -> list[str]:
     return [f"--m={m}", f"--k={k}", "--batch=1", "--profiling=0"]
 
 
+def _attention(m: int, n: int, k: int) -> list[str]:
+    # One head: M queries, K keys, N numbers in each. The first launch is checked.
+    shape = [f"--q={m}", f"--k={k}", f"--d={n}", "--b=1", "--h=1"]
+    return [*shape, "--verify", "--mask=residual", "--iterations=0"]
+
+
 def _positions(m: int, n: int, k: int) -> list[str]:
     return [str(m), str(n), str(k)]
 
@@ -212,6 +218,13 @@ EXAMPLES = {
         "Disposition: Passed",
         _options,
         kernels=2,
+    ),
+    "77": Example(
+        "FP16 attention: two MMAs a tile, the second with A from TMEM, softmax between",
+        "77_blackwell_fmha/77_blackwell_fmha.cu",
+        "[OK]",
+        _attention,
+        multiprocessors=2,
     ),
     "81": Example(
         "E4M3 x E4M3 with blockwise float scales, output E4M3",

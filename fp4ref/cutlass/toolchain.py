@@ -213,6 +213,7 @@ def build(
                 *(str(tools.nvcc), f"-ccbin={tools.host_compiler}"),
                 *(*NVCC_FLAGS, *flags),
                 *(f"-I{tools.cutlass / name}" for name in includes),
+                f"-I{source.parent}",
                 *(f"-I{_installed(p, HEADERS[p]).parent}" for p in headers),
                 *("--keep", f"--keep-dir={work}", f"-L{work}"),
                 *("-o", str(folder / "program"), str(source)),
