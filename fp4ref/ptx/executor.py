@@ -262,6 +262,7 @@ def _flow(
         if step.flow == "call":
             if state.pending:
                 settle(state, step)
+            assert step.call is not None
             enter(state, step.call, path, paths)
             return False
         if step.flow == "ret" and leave(state, path):

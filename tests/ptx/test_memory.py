@@ -325,8 +325,6 @@ REFUSED = [
     "st.async.shared::cluster.b32 [%r1], %r2, [%r3]",
     "ldmatrix.sync.aligned.m16n16.x1.trans.shared.b8 {%r1}, [%r2]",
     "prefetch.global.L2 [%rd1]",
-    "cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%r1], "
-    "[%r3], 16, [%r2]",
 ]
 
 

@@ -9,16 +9,16 @@ them once at a time. Source: PTX, call; ABI, device functions.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fp4ref.errors import HardwareFault
+from fp4ref.ptx.run.activation import Call, Frame, Move
 from fp4ref.ptx.run.divergence import Path
 from fp4ref.ptx.run.operands import reader, writer
-from fp4ref.ptx.run.state import LANES, Lanes, LaunchContext, WarpState, dtype_of
+from fp4ref.ptx.run.state import LANES, LaunchContext, WarpState, dtype_of
 from fp4ref.ptx.text.syntax import (
     Instruction,
     Operand,
@@ -35,53 +35,9 @@ MOST_CALLS = 1000
 MOST_LOCAL = 1 << 19
 """Bytes of local memory of a thread [CUDA guide: technical specifications]."""
 
-Move = Callable[[WarpState], Callable[[WarpState], None]]
-"""Reads a value now; what it returns writes it."""
-
 
 class CallDepth(HardwareFault):
     """Functions call each other deeper than the limit."""
-
-
-@dataclass(frozen=True, eq=False)
-class Call:
-    """A call of a function that the program has.
-
-    Attributes
-    ----------
-    start
-        Position of the function.
-    into, back
-        Moves of the arguments and of the results.
-    registers
-        Those of the function, which hold nothing when it begins.
-    saved
-        Parameters, of its calls too, that each activation has of its own.
-    recursive
-        Whether it can be called while it runs.
-    """
-
-    name: str
-    start: int
-    into: tuple[Move, ...]
-    back: tuple[Move, ...]
-    registers: tuple[int, ...]
-    saved: tuple[str, ...]
-    recursive: bool
-
-
-Kept = tuple[tuple[int, Lanes, int], ...]
-"""Registers with their values and in which lanes these are defined."""
-
-
-@dataclass(frozen=True, eq=False)
-class Frame:
-    """One activation: what its lanes had before in the same places."""
-
-    call: Call
-    depth: int
-    registers: Kept = ()
-    arguments: Mapping[str, NDArray[np.uint8]] = field(default_factory=dict)
 
 
 def call_of(context: LaunchContext, each: Instruction) -> Call:

@@ -10,15 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from fp4ref.hardware.sm import Blocked
 from fp4ref.hardware.timing import Timed
+from fp4ref.ptx.run.activation import Frame
 from fp4ref.ptx.run.registry import Step, Wait
 from fp4ref.ptx.run.state import UndefinedRegister, WarpState
-
-if TYPE_CHECKING:
-    from fp4ref.ptx.run.calls import Frame
 
 
 @dataclass(slots=True, eq=False)

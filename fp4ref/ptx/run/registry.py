@@ -11,11 +11,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from fp4ref.errors import NotModelled, RefusedForm
 from fp4ref.gaps import covering
 from fp4ref.hardware.sm import Blocked
+from fp4ref.ptx.run.activation import Call
 from fp4ref.ptx.run.modifiers import in_order
 from fp4ref.ptx.run.state import Lanes, LaunchContext, WarpState
 from fp4ref.ptx.text.program import base_name
@@ -196,7 +197,7 @@ class Step:
     meet: int = -1
     choices: tuple[int, ...] = ()
     uniform: bool = False
-    call: Any = None
+    call: Call | None = None
 
 
 @dataclass(slots=True)
