@@ -279,7 +279,6 @@ TRIES: dict[str, list[Callable[[], Any]]] = {
         lambda: InstrDescriptor.decode(GOOD | 1 << 2),
         lambda: UnscaledInstrDescriptor.decode(UNSCALED | 1 << 2, "f16"),
     ],
-    "mma-d-type": [lambda: UnscaledInstrDescriptor.decode(UNSCALED ^ 1 << 4, "f16")],
     "descriptor-base-offset": [
         lambda: SmemDescriptor.decode(SMEM & ~(7 << 61) | 1 << 49),
         lambda: SmemDescriptor.decode(SMEM | 1 << 49).mn_major_offsets(16, 256),

@@ -17,6 +17,7 @@ Source: PTX, Data path layout organization; CuTe ``tmem_frg`` in mma_traits_sm10
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,13 +67,13 @@ class DataPath:
             for first in self.first_lanes
         )
 
-    def join(self, blocks: list[NDArray[np.float32]]) -> NDArray[np.float32]:
+    def join(self, blocks: list[NDArray[Any]]) -> NDArray[Any]:
         """Make (rows, N) of D of the blocks."""
         if len(blocks) == 1:
             return blocks[0]
         return np.concatenate(blocks, axis=1 if self.column_parts > 1 else 0)
 
-    def split(self, values: NDArray[np.float32]) -> list[NDArray[np.float32]]:
+    def split(self, values: NDArray[Any]) -> list[NDArray[Any]]:
         """Cut (rows, N) of D into the blocks."""
         if len(self.first_lanes) == 1:
             return [values]

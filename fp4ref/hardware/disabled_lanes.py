@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -82,20 +83,20 @@ class PartialAccumulator(Accumulator):
                     blocks.append(block._replace(start=start, rows=run.size))
                     rows.append(first_row + run)
             first_row += block.rows
-        return cls(d.tmem, d.path, tuple(blocks), d.enable_input, tuple(rows))
+        return cls(d.tmem, d.path, tuple(blocks), d.enable_input, d.halves, tuple(rows))
 
-    def read(self) -> NDArray[np.float32] | None:
+    def read(self) -> NDArray[Any] | None:
         """Return what D holds, +0 in the lanes that stay; None stands for +0 in all."""
         if not self.enable_input or not self.blocks:
             return None
         columns = self.blocks[0].nbytes // CELL_NBYTES
-        found = np.zeros((self.path.rows, columns), np.float32)
+        element = np.float16 if self.halves else np.float32
+        found = np.zeros((self.path.rows, columns), element)
         for block, rows in zip(self.blocks, self.rows, strict=True):
-            found[rows] = self.tmem.read(block).view(np.float32)
+            found[rows] = self.load(block)
         return found
 
-    def write(self, values: NDArray[np.float32]) -> None:
+    def write(self, values: NDArray[Any]) -> None:
         """Write D, shape (rows, N), where it is updated."""
         for block, rows in zip(self.blocks, self.rows, strict=True):
-            part = np.ascontiguousarray(values[rows])
-            self.tmem.write(block, part.view(np.uint8))
+            self.store(block, values[rows])

@@ -148,7 +148,7 @@ class UnscaledInstrDescriptor:
     ======  =======================================
     0-1, 2  sparsity selector, sparsity
     3       saturate (integer kinds)
-    4-5     type of D: F32 is 1
+    4-5     type of D: F16 is 0, F32 is 1
     7-9     type of A
     10-12   type of B
     13, 14  negate A, negate B
@@ -171,11 +171,12 @@ class UnscaledInstrDescriptor:
     negate_b: bool = False
     a_mn_major: bool = False
     b_mn_major: bool = False
+    d_format: ElementFormat = ElementFormat.F32
 
     def encode(self) -> int:
         """Return the 32-bit word."""
         return (
-            1 << 4
+            (self.d_format is ElementFormat.F32) << 4
             | self.a_format.element.idesc[self.kind] << 7
             | self.b_format.element.idesc[self.kind] << 10
             | self.negate_a << 13
@@ -197,7 +198,7 @@ class UnscaledInstrDescriptor:
         DescriptorFault
             A field has a value that the kind does not take with this group.
         NotModelled
-            Sparsity, or D other than F32.
+            Sparsity.
         """
         a_format, b_format = element_types(word, kind)
         fields = f"idesc {word:#010x} of kind::{kind}"
@@ -208,18 +209,42 @@ class UnscaledInstrDescriptor:
                 remedy="rebuild the descriptor",
             )
         m, n = (word >> 24 & 31) << 4, (word >> 17 & 63) << 3
-        d_type = word >> 4 & 3
-        if word & 7 or d_type != 1:
+        if word & 7:
             raise NotModelled(
-                f"{fields}: sparsity {word & 7}, D type {_D_TYPES[d_type]}",
-                rule="this machine has dense MMAs with D in float32",
-                remedy="use float32 accumulators without sparsity",
-                gap="mma-sparse" if word & 7 else "mma-d-type",
+                f"{fields}: sparsity {word & 7}",
+                rule="this machine has dense MMAs",
+                remedy="use an MMA without sparsity",
+                gap="mma-sparse",
             )
+        d_format = _d_format(fields, word >> 4 & 3, kind, a_format)
         check_shape(fields, "unscaled", cta_group, m, n)
         check_transposed(fields, b_format, bool(word >> 16 & 1), cta_group, n)
-        flags = (bool(word >> bit & 1) for bit in (13, 14, 15, 16))
-        return cls(kind, m, n, a_format, b_format, *flags)
+        negate = bool(word >> 13 & 1), bool(word >> 14 & 1)
+        mn_major = bool(word >> 15 & 1), bool(word >> 16 & 1)
+        return cls(kind, m, n, a_format, b_format, *negate, *mn_major, d_format)
+
+
+def _d_format(
+    fields: str, code: int, kind: str, a_format: ElementFormat
+) -> ElementFormat:
+    """Return the type of D.
+
+    Raises
+    ------
+    DescriptorFault
+        The kind does not have it with these operands.
+    """
+    halves = kind == "f8f6f4" or a_format is ElementFormat.F16
+    if code == 1:
+        return ElementFormat.F32
+    if code == 0 and halves:
+        return ElementFormat.F16
+    raise DescriptorFault(
+        f"{fields}: D type {_D_TYPES[code]} with A in {a_format.name}",
+        rule="D is F32; in kind::f16 with A and B in F16, and in kind::f8f6f4, also "
+        "F16 [PTX: matrix shape]",
+        remedy="set bits 4-5 of idesc to 1",
+    )
 
 
 def check_shape(fields: str, kinds: str, cta_group: int, m: int, n: int) -> None:

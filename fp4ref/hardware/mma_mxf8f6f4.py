@@ -25,13 +25,17 @@ from fp4ref.hardware.mma_operands import (
     Accumulator,
     Shares,
     find_scales,
-    pass_collector,
     read_scales,
 )
 from fp4ref.hardware.mxf8f6f4_descriptor import Mxf8f6f4InstrDescriptor
 from fp4ref.hardware.sm import Warp
 from fp4ref.hardware.smem import SmemDescriptor
-from fp4ref.hardware.tcgen05_issue import check_apart, issue_mma, with_modifiers
+from fp4ref.hardware.tcgen05_issue import (
+    check_apart,
+    issue_mma,
+    pass_collector,
+    with_modifiers,
+)
 from fp4ref.numerics.instruction import mma_mxf8f6f4
 
 KIND = "mxf8f6f4"

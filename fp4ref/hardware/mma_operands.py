@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fp4ref.errors import DescriptorFault, ScaleFactorFault
-from fp4ref.hardware.collector import HeldMatrix, Usage
 from fp4ref.hardware.data_path import DATA_PATHS, DataPath
 from fp4ref.hardware.operand_cells import OperandCells
 from fp4ref.hardware.shared_memory import SharedMemory
@@ -136,7 +135,7 @@ def tile_range(
 
 @dataclass(frozen=True, slots=True)
 class Accumulator:
-    """D of an MMA in the TMEM of one CTA: rows x N of float32.
+    """D of an MMA in the TMEM of one CTA: rows x N of float32 or float16.
 
     Attributes
     ----------
@@ -146,12 +145,15 @@ class Accumulator:
         The cells, in the order of `path`.
     enable_input
         Whether the MMA adds to what D holds; else D starts at +0.
+    halves
+        Whether D is of float16, each in the low half of a cell.
     """
 
     tmem: TensorMemory
     path: DataPath
     blocks: tuple[Range, ...]
     enable_input: bool
+    halves: bool = False
 
     @classmethod
     def of(
@@ -162,6 +164,7 @@ class Accumulator:
         enable_input: bool,
         path: DataPath = DATA_PATHS[128, 1],
         tmem: TensorMemory | None = None,
+        halves: bool = False,
     ) -> Accumulator:
         """Name the accumulator at `d_tmem`, in the CTA of the warp or another `tmem`.
 
@@ -182,7 +185,8 @@ class Accumulator:
                 remedy="change the lane field",
             )
         tmem.check_allocated(column, path.columns(n), warp.who)
-        return cls(tmem, path, path.blocks(tmem, lane, column, n), enable_input)
+        blocks = path.blocks(tmem, lane, column, n)
+        return cls(tmem, path, blocks, enable_input, halves)
 
     @property
     def inputs(self) -> tuple[Range, ...]:
@@ -194,11 +198,25 @@ class Accumulator:
         """Where it is, in words."""
         return self.tmem.describe(self.blocks[0].start)
 
-    def read(self) -> NDArray[np.float32] | None:
+    def read(self) -> NDArray[Any] | None:
         """Return what D holds; None stands for +0."""
         if not self.enable_input:
             return None
-        return self.path.join([self.tmem.read(b).view(np.float32) for b in self.blocks])
+        return self.path.join([self.load(block) for block in self.blocks])
+
+    def load(self, block: Range) -> NDArray[Any]:
+        """Return the elements of some cells, shape (rows, columns)."""
+        if not self.halves:
+            return self.tmem.read(block).view(np.float32)
+        return self.tmem.low_halves(block).view(np.float16)
+
+    def store(self, block: Range, values: NDArray[Any]) -> None:
+        """Write elements to cells."""
+        if self.halves:
+            codes = np.ascontiguousarray(values).view(np.uint16)
+            self.tmem.write_low_halves(block, codes.astype(np.uint32))
+        else:
+            self.tmem.write(block, np.ascontiguousarray(values).view(np.uint8))
 
     def update(self, add: Add) -> None:
         """Let `add` change D, in the cells themselves if they are one block."""
@@ -216,10 +234,10 @@ class Accumulator:
         add(values, (0, 0))
         self.write(values)
 
-    def write(self, values: NDArray[np.float32]) -> None:
+    def write(self, values: NDArray[Any]) -> None:
         """Write D, shape (rows, N)."""
         for block, part in zip(self.blocks, self.path.split(values), strict=True):
-            self.tmem.write(block, np.ascontiguousarray(part).view(np.uint8))
+            self.store(block, part)
 
 
 @dataclass(frozen=True, slots=True)
@@ -356,34 +374,6 @@ class Shares(Generic[ShareT]):
         reads = tuple(where for share in shares for where in share.reads)
         writes = tuple(block for share in shares for block in share.d.blocks)
         return cls(tuple(shares), reads, writes)
-
-
-def pass_collector(
-    shares: Sequence[Share],
-    values: Sequence[NDArray[Unsigned]],
-    negate: bool,
-    usage: Usage,
-    who: str,
-) -> None:
-    """Let the A of each CTA pass the collector buffer of its tensor core.
-
-    Parameters
-    ----------
-    values
-        What was read of A's memory.
-    negate
-        Whether the MMA negates A.
-
-    Raises
-    ------
-    CollectorFault
-    """
-    for share, a in zip(shares, values, strict=True):
-        buffer = share.d.tmem.collector
-        if usage == "discard":
-            buffer.empty()
-        else:
-            buffer.land(usage, HeldMatrix((share.a, negate), a), who, share.a.place)
 
 
 def join_rows(parts: list[NDArray[Unsigned]]) -> NDArray[Unsigned]:

@@ -27,10 +27,12 @@ from fp4ref.hardware.mma_elements import (
     ElementTile,
     read_codes,
 )
-from fp4ref.hardware.mma_operands import Accumulator, Shares, Tile, pass_collector
+from fp4ref.hardware.mma_operands import Accumulator, Shares, Tile
 from fp4ref.hardware.sm import Warp
 from fp4ref.hardware.smem import SmemDescriptor
-from fp4ref.hardware.tcgen05_issue import issue_mma, with_modifiers
+from fp4ref.hardware.tcgen05_issue import issue_mma, pass_collector, with_modifiers
+from fp4ref.numerics import ElementFormat
+from fp4ref.numerics.dot_unscaled_f16 import matmul_unscaled_f16
 from fp4ref.numerics.formats import F32
 from fp4ref.numerics.instruction import mma_unscaled
 
@@ -53,7 +55,7 @@ def mma(
     """``tcgen05.mma.kind::{tf32,f16,f8f6f4}``.
 
     ``D = A * B + D / 2^scale_input_d``; without `enable_input_d`, D starts at +0. D is
-    M x N of float32.
+    M x N of float32, or of float16 in low halves of cells.
     B is a tile in shared memory, A too or in TMEM. For a pair each CTA has M / 2 rows
     of A and D, and N / 2 rows of B.
 
@@ -82,7 +84,8 @@ def mma(
     path = DATA_PATHS[i.m, cta_group]
     shares, tile = [], ElementTile.of_elements
     for cta in ctas:
-        d = Accumulator.of(warp, d_tmem, i.n, enable_input_d, path, cta.tmem)
+        halves = i.d_format is ElementFormat.F16
+        d = Accumulator.of(warp, d_tmem, i.n, enable_input_d, path, cta.tmem, halves)
         if enabled is not None:
             d = PartialAccumulator.without(d, enabled)
         a: ElementTile | ElementCells
@@ -123,8 +126,9 @@ def _multiply(
     pass_collector(shares, all_a, i.negate_a, collector, warp.who)
     formats = {"a_format": i.a_format, "b_format": i.b_format}
     for share, a in zip(shares, all_a, strict=True):
-        c = _divided(warp, share.d, scale_input_d)
-        share.d.write(mma_unscaled(a, b, c, **formats))
+        c: Any = _divided(warp, share.d, scale_input_d)
+        multiply: Any = matmul_unscaled_f16 if share.d.halves else mma_unscaled
+        share.d.write(multiply(a, b, c, **formats))
 
 
 def _check_scale(warp: Warp, kind: str, scale_input_d: int) -> None:
@@ -152,7 +156,7 @@ def _divided(warp: Warp, d: Accumulator, scale: int) -> F32 | None:
     Raises
     ------
     NotModelled
-        A quotient is no float32: how it enters the sum then, no text says.
+        A quotient is not of D's type: how it enters the sum then, no text says.
     """
     c = d.read()
     if c is None or not scale:
@@ -162,11 +166,11 @@ def _divided(warp: Warp, d: Accumulator, scale: int) -> F32 | None:
         back = np.ldexp(found, scale)
     if not np.array_equal(back, c, equal_nan=True):
         raise NotModelled(
-            f"D divided by 2^{scale} where the quotient is no float32",
+            f"D divided by 2^{scale} where the quotient is no {c.dtype}",
             who=warp.who,
             where=d.place,
-            rule="the quotient enters the sum as a float32 here",
-            remedy="keep D above 2^-110",
+            rule="the quotient enters the sum as a number of D's type here",
+            remedy="keep D large enough, above 2^-110 in float32",
             gap="mma-scale-input-d",
         )
     return found

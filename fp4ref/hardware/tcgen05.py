@@ -26,7 +26,6 @@ from fp4ref.hardware.mma_operands import (
     Tile,
     find_scales,
     join_rows,
-    pass_collector,
     read_scales,
 )
 from fp4ref.hardware.operand_cells import ROW_NBYTES, OperandCells
@@ -40,6 +39,7 @@ from fp4ref.hardware.tcgen05_issue import (
     issue_mma,
     named_once,
     observe,
+    pass_collector,
     with_modifiers,
 )
 from fp4ref.hardware.tensor_memory import (

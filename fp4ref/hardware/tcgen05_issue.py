@@ -12,9 +12,11 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, TypeVar
 
+from numpy.typing import NDArray
+
 from fp4ref.errors import ReadWhileInFlight, ScaleFactorFault
 from fp4ref.hardware.advisory import Advisory
-from fp4ref.hardware.collector import Usage
+from fp4ref.hardware.collector import HeldMatrix, Usage
 from fp4ref.hardware.cta_pair import with_group
 from fp4ref.hardware.in_flight import AsyncOp
 from fp4ref.hardware.instr_descriptor import SHAPE_MASK
@@ -134,6 +136,34 @@ def with_modifiers(
     """Return operands for the trace, with the modifiers that are not the usual ones."""
     found = with_group(operands, cta_group)
     return found if collector == "discard" else found | {"collector": collector}
+
+
+def pass_collector(
+    shares: Sequence[Share],
+    values: Sequence[NDArray[Any]],
+    negate: bool,
+    usage: Usage,
+    who: str,
+) -> None:
+    """Let the A of each CTA pass the collector buffer of its tensor core.
+
+    Parameters
+    ----------
+    values
+        What was read of A's memory.
+    negate
+        Whether the MMA negates A.
+
+    Raises
+    ------
+    CollectorFault
+    """
+    for share, a in zip(shares, values, strict=True):
+        buffer = share.d.tmem.collector
+        if usage == "discard":
+            buffer.empty()
+        else:
+            buffer.land(usage, HeldMatrix((share.a, negate), a), who, share.a.place)
 
 
 def issue_mma(

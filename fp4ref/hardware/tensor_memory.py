@@ -166,6 +166,17 @@ class TensorMemory(Memory):
         if self.recorder:
             self.recorder.read(where)
 
+    def low_halves(self, where: Range) -> NDArray[np.uint16]:
+        """Read the low 16 bits of cells, shape (rows, columns).
+
+        Raises
+        ------
+        OutOfBounds, UninitialisedRead, ReadWhileInFlight
+        """
+        self.read_low_halves(where)
+        cells = self.window(self.data, where).copy().view(np.uint16)
+        return np.ascontiguousarray(cells[:, ::2])
+
     def write_low_halves(self, where: Range, cells: NDArray[np.uint32]) -> None:
         """Write the low 16 bits of cells, (rows, columns); the others have no value.
 

@@ -57,7 +57,7 @@ def matmul_unscaled(
         A shape, a type or a code is not legal, or the formats do not go together:
         f32, f16 and bf16 each with itself, narrower ones in any pair.
     """
-    _check_formats(a_format, b_format)
+    check_formats(a_format, b_format)
     rows_a = checked_codes("a", a, a_format)
     rows_b = checked_codes("b", b, b_format)
     return multiply_terms(
@@ -94,7 +94,8 @@ def multiply_terms(a: Terms, b: Terms, k_step: int, c: npt.ArrayLike | None) -> 
     return d
 
 
-def _check_formats(a_format: ElementFormat, b_format: ElementFormat) -> None:
+def check_formats(a_format: ElementFormat, b_format: ElementFormat) -> None:
+    """Raise `InputError` for formats that no MMA takes together."""
     for name, element in (("a_format", a_format), ("b_format", b_format)):
         require_element_format(element, f"mma {name}")
     if a_format is not b_format and max(a_format.bits, b_format.bits) > 8:
