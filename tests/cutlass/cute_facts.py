@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import re
 import subprocess
+import sys
 from collections import defaultdict
 from functools import cache
 from itertools import product
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from fp4ref.cutlass.toolchain import Toolchain, build
 from fp4ref.errors import DescriptorFault, HardwareFault
@@ -156,6 +159,31 @@ def register_places(tools: Toolchain) -> list[str]:
     return found
 
 
+def pair_scales(tools: Toolchain) -> list[str]:
+    """Put scales of B where CuTe has them, and multiply by a pair."""
+    sys.path.insert(0, str(HERE.parent / "hardware"))
+    from test_data_path import SFB, scaled_pair
+
+    found = []
+    for mode, m in (("4by1", 256), ("2by2", 128)):
+        places = np.array(printed(tools)[1][f"scales {mode}"]).reshape(-1, 128, 4, 2)
+
+        def put(warp: Any, codes: Any, places: Any = places) -> None:
+            for copy in places:
+                for (lane, byte), code in zip(
+                    copy.reshape(-1, 2), codes.astype(np.uint8).ravel(), strict=True
+                ):
+                    at = lane * 2048 + 4 * SFB + byte
+                    warp.tmem.poke(at, np.array([code], np.uint8))
+
+        got, want = scaled_pair(128, put, m)
+        for rank in (0, 1):
+            halves = np.hsplit(want[rank], 256 // m)
+            if not np.array_equal(got[rank], np.concatenate(halves)):
+                found.append(f"{mode}: D of CTA {rank} has other bits")
+    return found
+
+
 # -- shapes ------------------------------------------------------------------------
 
 _F16 = "cutlass::half_t, cutlass::half_t, float"
@@ -220,5 +248,6 @@ QUESTIONS = (
     swizzle_codes,
     unnamed_bits,
     register_places,
+    pair_scales,
     shapes,
 )

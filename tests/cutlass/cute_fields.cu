@@ -1,5 +1,6 @@
 // Where CuTe's structs have the fields of descriptors, and where its traits put the registers
-// of tcgen05.ld. A line is a name, what it is of, "=" and a list. Host code only.
+// of tcgen05.ld and the scales of B of a pair's MMA. A line is a name, what it is of, "=" and
+// a list. Host code only.
 
 #include <cstdint>
 #include <cstdio>
@@ -48,7 +49,25 @@ void registers(const char* shape, int count) {
   std::printf("\n");
 }
 
+// Lane, and byte in the lane, of the scales of 128 rows of B: copy, row and K.
+template <UMMA::TmemAllocMode mode>
+void scales(const char* name, int copies) {
+  using Element = cutlass::float_ue4m3_t;
+  using Shape128 = Shape<Shape<_128, Shape<_16, _4>>, _1, _1>;
+  auto places = UMMA::tmem_sf_frg<Element, 16, 2, false, mode>::make(Shape128{}).layout();
+  std::printf("scales %s =", name);
+  for (int i = 0; i < 128 * copies; ++i) {
+    for (int k = 0; k < 4; ++k) {
+      int at = places(make_coord(make_coord(i, make_coord(0, k)), 0, 0));
+      std::printf(" %d %d", at / TMEM::DP<Element>::value, at % TMEM::DP<Element>::value);
+    }
+  }
+  std::printf("\n");
+}
+
 int main() {
+  scales<UMMA::TmemAllocMode::ScaleFactorDuplicated4by1>("4by1", 4);
+  scales<UMMA::TmemAllocMode::ScaleFactorDuplicated2by2>("2by2", 2);
   OF_BOTH(Scaled)
   FIELD(Scaled, b_sf_id_) FIELD(Scaled, a_sf_id_)
   FIELD(Scaled, scale_format_) FIELD(Scaled, k_size_)

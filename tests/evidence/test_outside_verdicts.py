@@ -31,7 +31,7 @@ def test_programs_have_both_verdicts_and_every_one_is_a_witness_or_guards_one():
     assert len(RULES) > len(named)
 
 
-def test_90_percent_have_a_witness_and_the_others_say_why_not():
+def test_four_in_five_have_a_witness_and_the_others_say_why_not():
     found, why = of_machine(), unwitnessed()
     assert len(found) - len(why) >= 0.8 * len(found)
     assert set(why) == {id for id, witness in found.items() if not witness}
