@@ -12,12 +12,14 @@ NOTES = [
     "81 groupwise needs whole tiles of 256 rows: of rows past the last it copies no "
     "scales, and yet reads them for sums that it then drops. The machine names the "
     "read (UninitialisedRead).",
-    "77 stores the old and the new maximum of each row to TMEM (tcgen05.st) and commits "
-    "the mbarrier for which the correction warps wait before they load them "
+    "77 stores the old and the new maximum of each row to TMEM (tcgen05.st) and then "
+    "commits the mbarrier for which the correction warps wait before they load them "
     "(tcgen05.ld), with no tcgen05.wait::st between "
     "(sm100_fmha_fwd_mainloop_tma_warpspecialized.hpp:599, and 709 before 768); P has "
     "one (663). By PTX 9.7.16.6.2 nothing else orders a tcgen05.st before an access of "
-    "another warp. Under late and seeds the machine names it (ReadWhileInFlight).",
+    "another warp. Under late and seeds the machine names it (ReadWhileInFlight). Its "
+    "own check has 1,024 CTAs whose threads add one after the other; O and LSE are "
+    "compared in NumPy instead.",
     "92's kernel that loads B by cp.async has no proxy fence between these copies and "
     "the tcgen05.cp and MMAs that read them: an arrival of cp.async on an mbarrier is "
     "all, and its main loop's file has no fence at all. cp.async writes by the "

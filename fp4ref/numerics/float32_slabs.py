@@ -93,7 +93,11 @@ class Float32Slabs:
     def _holds(self, last: int) -> bool:
         """Whether no sum of the last slab was rounded, in most rows."""
         norms = self.plan.norms(self._ends[-1], last)
-        after = slabs.largest(self.sums, self.plan.masks)
+        most = self._before + norms
+        # After the last slab it is enough that no look is needed.
+        due = (self._before + most + norms > self._limit) | (last < self._steps)
+        after = slabs.largest(self.sums, self.plan.masks, due)
+        after = np.where(due, after, most)
         small = self.plan.rows & (self._before + after + norms <= self._limit)
         if np.count_nonzero(small) < MOST * np.count_nonzero(self.plan.rows):
             return False

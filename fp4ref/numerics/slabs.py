@@ -21,21 +21,21 @@ _ROUNDER: Final = 1.5 * 2.0**52
 """A number plus and minus it is rounded to a whole one."""
 
 
-def largest(sums: F32, masks: Masks) -> F64:
-    """Return the largest magnitude of each row, of those that matter."""
+def largest(sums: F32, masks: Masks, rows: Bools) -> F64:
+    """Return the largest magnitude of some rows, of those that matter; 0 of others."""
     from fp4ref.numerics import compiled
 
     most = np.zeros(len(sums), np.int32)
     if compiled.AVAILABLE:
         from fp4ref.numerics import slabs_jit
 
-        _over_rows(slabs_jit.largest, sums, masks, most)
+        _over_rows(slabs_jit.largest, sums, masks, rows, most)
     else:
         matter = masks.columns != 0
-        for rows, columns in ((slice(None), matter), (masks.rows != 0, ~matter)):
+        for of, columns in ((rows, matter), (rows & (masks.rows != 0), ~matter)):
             if columns.any():
-                some = _magnitude_bits(sums[rows][:, columns])
-                most[rows] = np.maximum(most[rows], some)
+                some = _magnitude_bits(sums[of][:, columns])
+                most[of] = np.maximum(most[of], some)
     return most.view(np.float32).astype(np.float64)
 
 

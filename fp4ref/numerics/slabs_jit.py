@@ -6,21 +6,25 @@ import numpy as np
 
 from fp4ref.numerics.compiled import njit
 from fp4ref.numerics.doubts import I32, Masks, Sums
+from fp4ref.numerics.factors import Bools
 from fp4ref.numerics.formats import F32, F64
 
 DROPPED = -(1 << 29)
 
 
 @njit(cache=True, nogil=True)
-def largest(first: int, last: int, sums: F32, masks: Masks, most: I32) -> None:
+def largest(
+    first: int, last: int, sums: F32, masks: Masks, rows: Bools, most: I32
+) -> None:
     """Do `slabs.largest`; `most` gets what it returns, as bits."""
     columns = masks.columns
     for i in range(first, last):
-        found, mask = np.int32(0), masks.rows[i]
-        for j in range(sums.shape[1]):
-            bits = np.float32(sums[i, j]).view(np.int32)
-            found = max(found, bits & (mask | columns[j]))
-        most[i] = found
+        if rows[i]:
+            found, mask = np.int32(0), masks.rows[i]
+            for j in range(sums.shape[1]):
+                bits = np.float32(sums[i, j]).view(np.int32)
+                found = max(found, bits & (mask | columns[j]))
+            most[i] = found
 
 
 @njit(cache=True, nogil=True)
