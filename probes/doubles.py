@@ -4,8 +4,8 @@
 ``rsqrt.approx.ftz.f64`` the table of upper words, one sum for each 2^20 of all 2^32
 upper words, and how many results depend on the lower word; for ``rsqrt.approx.f64``,
 which ptxas makes of several instructions, sums over random patterns. It says whether
-the table explains every sum (`upper_words`). PTX: with ``.ftz`` the lower words of
-operand and result are ignored and 0.
+the table explains one sum of `STRIDE` (`upper_words`); ``make soak`` asks for all. PTX:
+with ``.ftz`` the lower words of operand and result are ignored and 0.
 """
 
 from __future__ import annotations
@@ -22,21 +22,24 @@ from numpy.typing import NDArray
 
 from fp4ref.device import Call, Pointer, compile_cuda, find_gpu
 from fp4ref.device.launch import Module
+from fp4ref.ptx.instructions.double_reciprocals import (
+    FRACTION,
+    ONE,
+    exact,
+    upper_words,
+)
 from probes.exhaustive import checksum
 from probes.probe import ARCH, FOLDER
 
 U32 = NDArray[np.uint32]
 U64 = NDArray[np.uint64]
-I64 = NDArray[np.int64]
 SOURCE = FOLDER / "doubles.cu"
 FILES = ("doubles.cu", "probe.cuh")
-FRACTION = 20
-ONE = 1023 << FRACTION
 BINADES = {"rcp": 1, "rsqrt_ftz": 2}
 """How many binades from 1 on a function's table has."""
 BLOCKS = 1 << 12
+STRIDE = 64
 THREADS = 256
-_INF, _NAN, _SIGN = 0x7FF00000, 0x7FFFFFFF, 1 << 31
 
 SAMPLES: U64 = np.array(
     [0, 1 << 63, 1, 1 << 63 | 1, 0x000FFFFFFFFFFFFF, 0x0010000000000000]
@@ -46,14 +49,6 @@ SAMPLES: U64 = np.array(
     np.uint64,
 )
 """Zeros, subnormals, ones, the largest, infinities and NaN."""
-
-
-def exact(name: str, high: I64) -> I64:
-    """Return upper words of the results of 1 to 4, rounded to nearest."""
-    x = (high.astype(np.uint64) << np.uint64(32)).view(np.float64)
-    found = 1 / x if name == "rcp" else 1 / np.sqrt(x)
-    bits = found.view(np.uint64).astype(np.int64)
-    return bits + (1 << 31) >> 32
 
 
 def pack(name: str, table: U32) -> NDArray[np.uint8]:
@@ -70,37 +65,6 @@ def pack(name: str, table: U32) -> NDArray[np.uint8]:
         raise ValueError(f"{name}: off by {int(np.abs(offsets).max())} units")
     packed = lzma.compress(offsets.astype(np.int8).tobytes(), preset=9)
     return np.frombuffer(packed, np.uint8)
-
-
-def unpack(name: str, packed: NDArray[np.uint8]) -> U32:
-    """Return the table that was packed."""
-    offsets = np.frombuffer(lzma.decompress(packed.tobytes()), np.int8).astype(np.int64)
-    first = np.arange(ONE, ONE + offsets.size, dtype=np.int64)
-    return (exact(name, first) + offsets).astype(np.uint32)
-
-
-def upper_words(name: str, table: U32, high: U32) -> U32:
-    """Return what the table says of upper words, lower words 0.
-
-    A subnormal counts as zero and gives Inf, as a result a subnormal is zero; a NaN is
-    0x7fffffff, and so is the root of a negative number.
-    """
-    bits = high.astype(np.int64)
-    sign, exponent = bits & _SIGN, bits >> FRACTION & 0x7FF
-    steps = exponent - 1023
-    if name == "rcp":
-        found = table[bits & (1 << FRACTION) - 1].astype(np.int64) - (steps << FRACTION)
-    else:
-        place = bits - ONE & (1 << FRACTION + 1) - 1
-        found = table[place].astype(np.int64) - (steps >> 1 << FRACTION)
-    found = np.where(found >> FRACTION <= 0, 0, found) | sign
-    if name != "rcp":
-        found = np.where(sign != 0, _NAN, found)
-    found = np.where(exponent == 0, sign | _INF, found)
-    found = np.where(bits & ~np.int64(_SIGN) > _INF, _NAN, found)
-    infinite = np.where((sign != 0) & (name != "rcp"), _NAN, sign)
-    found = np.where(bits & ~np.int64(_SIGN) == _INF, infinite, found)
-    return found.astype(np.uint32)
 
 
 def unexplained(name: str, table: U32, sums: U64, blocks: range) -> list[int]:
@@ -174,11 +138,11 @@ def main(arguments: list[str]) -> int:
             arrays[f"table/{name}"] = pack(name, table.astype(np.uint32))
         except ValueError as error:
             print(f"{error}; the table is kept as it is")
-        wrong = unexplained(
-            name, table.astype(np.uint32), sums.astype(np.uint64), range(BLOCKS)
-        )
-        print(f"{name}: the table gives {BLOCKS - len(wrong)} of {BLOCKS} sums")
-        print(f"  not in blocks {wrong[:8]}" if wrong else "  all upper words")
+        some = range(0, BLOCKS, STRIDE)
+        wrong = unexplained(name, table.astype(np.uint32), sums.astype(np.uint64), some)
+        print(f"{name}: the table gives {len(some) - len(wrong)} of {len(some)} sums")
+        if wrong:
+            print(f"  not in blocks {wrong[:8]}")
         for key in ("low", "changed"):
             print(f"  {key}: {int(arrays[f'{key}/{name}'].astype(np.int64).sum()):,}")
     digest = sha256(b"".join((FOLDER / name).read_bytes() for name in FILES))

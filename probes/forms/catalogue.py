@@ -92,6 +92,7 @@ OWN_TEST = {
     "doubles.min_max": "ptx/test_card_arithmetic.py",
     "doubles.sign": "ptx/test_card_arithmetic.py",
     "float_pairs.arithmetic": "ptx/test_float_pairs.py",
+    "double_reciprocals.approximate": "device/test_doubles_probe.py",
     "dot_products.dot_of_halves": "ptx/test_integer_fields.py",
     "extended.with_carry": "ptx/test_integer_fields.py",
     "masks.extend": "ptx/test_integer_fields.py",

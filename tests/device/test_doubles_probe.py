@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+from functools import cache
+from importlib import resources
 
 import numpy as np
 import pytest
 
 from fp4ref.device import compile_cuda
 from fp4ref.device.compile import nvrtc_version
+from fp4ref.ptx.instructions import double_reciprocals
 from probes import doubles
 from probes.exhaustive import checksum
 from probes.probe import ARCH, FOLDER
@@ -18,10 +21,12 @@ RANDOM = np.random.default_rng(3)
 
 def made_up(name: str) -> np.ndarray:
     """A table that is off by up to three units, in runs."""
-    count = doubles.BINADES[name] << doubles.FRACTION
-    first = np.arange(doubles.ONE, doubles.ONE + count, dtype=np.int64)
+    count = doubles.BINADES[name] << double_reciprocals.FRACTION
+    first = np.arange(
+        double_reciprocals.ONE, double_reciprocals.ONE + count, dtype=np.int64
+    )
     offsets = (first >> 9) % 7 - 3
-    return (doubles.exact(name, first) + offsets).astype(np.uint32)
+    return (double_reciprocals.exact(name, first) + offsets).astype(np.uint32)
 
 
 def by_meaning(name: str, table: np.ndarray, high: int) -> int:
@@ -65,7 +70,7 @@ def test_the_model_takes_significand_and_exponent_apart(name: str) -> None:
     high = np.concatenate([corners, RANDOM.integers(0, 1 << 32, 4000)]).astype(
         np.uint32
     )
-    found = doubles.upper_words(name, table, high)
+    found = double_reciprocals.upper_words(name, table, high)
     assert found.tolist() == [by_meaning(name, table, int(h)) for h in high]
 
 
@@ -73,12 +78,43 @@ def test_the_model_takes_significand_and_exponent_apart(name: str) -> None:
 def test_a_table_is_packed_without_loss_and_a_wrong_sum_is_seen(name: str) -> None:
     table = made_up(name)
     packed = doubles.pack(name, table)
-    assert (doubles.unpack(name, packed) == table).all()
+    assert (double_reciprocals.unpack(name, packed) == table).all()
     far = table.copy()
     far[7] += np.uint32(200)
     with pytest.raises(ValueError, match="off by"):
         doubles.pack(name, far)
     sums = np.zeros(1024, np.uint64)
     block = np.arange(1 << 20, dtype=np.uint32) + np.uint32(1000 << 20)
-    sums[1000] = checksum(doubles.upper_words(name, table, block))
+    sums[1000] = checksum(double_reciprocals.upper_words(name, table, block))
     assert doubles.unexplained(name, table, sums, range(999, 1001)) == [999]
+
+
+RECORD = resources.files("fp4ref.data") / double_reciprocals.TABLES
+
+
+@cache
+def recorded(key: str) -> np.ndarray:
+    with RECORD.open("rb") as opened, np.load(opened) as file:
+        return file[key]
+
+
+def unlike(name: str, blocks: range) -> list[int]:
+    table = double_reciprocals.unpack(name, recorded(f"table/{name}"))
+    return doubles.unexplained(name, table, recorded(f"sums/{name}"), blocks)
+
+
+@pytest.mark.parametrize("name", doubles.BINADES)
+def test_the_tables_give_the_sums_of_the_card(name: str, rotating_seed: int) -> None:
+    """Blocks with zeros, ones, the largest and NaN, and some others."""
+    corners = [0, 1, 0x3FF, 0x400, 0x7FE, 0x7FF, 0x800, 0xBFF, 0xFFF]
+    others = np.random.default_rng(rotating_seed).integers(0, 4096, 4)
+    for block in (*corners, *others):
+        assert unlike(name, range(block, block + 1)) == []
+    assert recorded(f"low/{name}").sum() == 0
+    assert recorded(f"changed/{name}").sum() == 0
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("name", doubles.BINADES)
+def test_the_tables_give_every_sum_of_the_card(name: str) -> None:
+    assert unlike(name, range(doubles.BLOCKS)) == []

@@ -90,6 +90,28 @@ def recordings() -> Iterator[Part]:
             )
 
 
+def transfers() -> Iterator[Part]:
+    """Yield where CuTe's Copy_Traits have rows of copies and halves of registers."""
+    import test_cp_shapes as copies
+    import test_tmem_packed as packed
+
+    def rows(shape: str) -> str:
+        copies.test_rows_land_where_cute_has_them(shape, "eager")
+        return ""
+
+    def halves(shape: str, repeat: int) -> str:
+        packed.test_a_register_is_two_low_halves(shape, repeat, 0)
+        return ""
+
+    for shape in copies.CUTE:
+        yield f"CuTe's Copy_Traits, tcgen05.cp.{shape}", lambda s=shape: rows(s)
+    for shape, repeat in packed.CUTE:
+        yield (
+            f"CuTe's Copy_Traits, packed {shape}.x{repeat}",
+            lambda s=shape, r=repeat: halves(s, r),
+        )
+
+
 def tools() -> Iterator[Part]:
     """Yield what compute-sanitizer, ptxas and CuTe's headers say of small texts."""
     import cute_facts
@@ -330,7 +352,7 @@ def main() -> None:
     rules = chosen(record, given.again)
     quick = [] if given.slow or given.cutlass else [*verdicts()]
     if not (given.slow or given.cutlass or given.verdicts):
-        quick = [*recordings(), *tools(), *quick]
+        quick = [*recordings(), *tools(), *transfers(), *quick]
     if given.cutlass:
         slow = list(programs(given.cutlass))
     elif given.quick or given.verdicts:

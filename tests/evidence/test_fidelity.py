@@ -158,6 +158,7 @@ def test_sixteen_rules_of_pairs_and_clusters_have_a_kernel_that_needs_them():
 def test_a_measured_rule_is_checked_on_what_was_measured():
     files = {rule.checked_by.split("::")[0] for rule in select(evidence=MEASURED)}
     assert files == {
+        "tests/device/test_doubles_probe.py",
         "tests/device/test_replay.py",
         "tests/device/test_forms.py",
         "tests/hardware/test_tensor_map.py",  # a map that an H200 made

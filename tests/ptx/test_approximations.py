@@ -9,6 +9,7 @@ patterns, div.full and div.approx of 2^32 pairs of splitmix64; measured on 2026-
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from importlib import resources
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,7 @@ import pytest
 from numpy.typing import NDArray
 from on_lanes import floats, lanes
 
-from fp4ref.ptx.instructions import quotients, roots
+from fp4ref.ptx.instructions import double_reciprocals, quotients, roots
 from fp4ref.ptx.instructions.approximate import ex2_approx_ftz
 from fp4ref.ptx.instructions.floating import canonical, flushing
 from probes.exhaustive import checksum
@@ -124,3 +125,15 @@ def test_a_square_of_half_is_needed_below_minus_126(
     assert differing("ex2.approx.f32", [block]) == []
     monkeypatch.setitem(FUNCTIONS, "ex2.approx.f32", ex2_approx_ftz)
     assert differing("ex2.approx.f32", [block]) == [block]
+
+
+@pytest.mark.parametrize(
+    ("opcode", "name"), [("rcp.approx.ftz", "rcp"), ("rsqrt.approx.ftz", "rsqrt_ftz")]
+)
+def test_float64_has_the_words_of_the_card(opcode: str, name: str) -> None:
+    path = resources.files("fp4ref.data") / double_reciprocals.TABLES
+    with path.open("rb") as opened, np.load(opened) as file:
+        samples, want = file["samples"], file[f"samples/{name}"]
+    a = np.resize(samples, 512).view(np.float64)
+    found = lanes(f"{opcode}.f64 %d, %a;", "f8", a=a)
+    assert found.view(np.uint64).tolist() == np.resize(want, 512).tolist()
