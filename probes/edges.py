@@ -59,12 +59,10 @@ def _case(
     rest = tuple(n for n in numbers if not isinstance(n, MapOf))
     pointers = tuple(Pointer(each) for each in buffers if each != "tensor")
     # map_at has its offset between two buffers.
-    params = (*maps, *pointers[:1], *rest, *pointers[1:]) if entry == "map_at" else (
-        *maps, *pointers, *rest)  # fmt: skip
+    first = 1 if entry == "map_at" else len(pointers)
+    params = (*maps, *pointers[:first], *rest, *pointers[first:])
     call = Call(
-        entry,
-        buffers,
-        params,
+        *(entry, buffers, params),
         grid=(size, 1, 1),
         block=(block, 1, 1),
         cluster=(size, 1, 1),

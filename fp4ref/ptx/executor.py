@@ -1,10 +1,9 @@
 """executor: run the warps of a compiled kernel on the machine.
 
 A warp executes one instruction at a time for all its active lanes. When a branch splits
-them, each side runs in turn until both meet at the immediate post-dominator, and lets
-the other one go on where it blocks (`fp4ref.ptx.run.divergence`). A warp suspends
-where the hardware would block it, and in a loop that nothing but another warp can end;
-the machine's schedule does the rest.
+them, each side runs in turn until both meet at the immediate post-dominator, or until
+it blocks (`fp4ref.ptx.run.divergence`). A warp suspends where the hardware would block
+it, and in a loop that only another warp can end; the machine's schedule does the rest.
 """
 
 from __future__ import annotations

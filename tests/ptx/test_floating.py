@@ -305,7 +305,7 @@ def test_ex2_and_tanh_are_near_the_functions_and_exact_where_they_must_be() -> N
 
 
 REFUSED = [
-    "rcp.approx.ftz.f64 %rd1, %rd2",
+    "rsqrt.approx.f64 %rd1, %rd2",
 ]  # fmt: skip
 
 
