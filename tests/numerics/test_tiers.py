@@ -144,6 +144,37 @@ def test_a_corner_of_finer_rows_and_columns_is_computed_again(monkeypatch):
     assert np.argwhere(found != d).tolist() == [[0, 0]]
 
 
+def test_a_corner_of_scattered_rows_and_columns_is_put_in_its_place():
+    """Rows and columns of a quarter of the unit, apart from each other."""
+    rng = np.random.default_rng(2)
+    sides = []
+    for rows, fine in ((64, [3, 17, 40]), (128, [5, 60, 99])):
+        codes = np.where(rng.random((rows, K)) < 0.05, 6, 7).astype(np.uint8)
+        scattered = codes[fine]
+        scattered[rng.random(scattered.shape) < 0.05] = 1
+        codes[fine] = scattered
+        sides.append((codes, np.full((rows, K // 16), 0x3D, np.uint8)))
+    (a, sfa), (b, sfb) = sides
+    model = BlockScaledModel(a, b, sfa, sfb, ScaleFormat.UE4M3, 16)
+    d, report = tiers.multiply(model)
+    assert "some rows or columns of finer units" in str(report)
+    assert_bits_equal(d, of_integers(model))
+
+
+@pytest.mark.parametrize("numba", [True, False])
+def test_blocks_of_32_go_through_float32_slabs(monkeypatch, numba):
+    """MXFP4 of ordinary width: two groups of 16 share a scale."""
+    rng = np.random.default_rng(32)
+    a, b = rng.integers(0, 16, (2, 40, 512), np.uint8)
+    sfa, sfb = rng.integers(124, 128, (2, 40, 512 // 32)).astype(np.uint8)
+    model = BlockScaledModel(a, b, sfa, sfb, ScaleFormat.UE8M0, 32)
+    monkeypatch.setattr(compiled, "AVAILABLE", numba and compiled.AVAILABLE)
+    d, report = tiers.multiply(model)
+    assert report.shares[Tier.FLOAT32] > 0.9
+    monkeypatch.undo()
+    assert_bits_equal(d, of_integers(model))
+
+
 def edge(scale_format: ScaleFormat, groups_of_a: list, groups_of_b: list) -> float:
     """Return how far one output is from the model's; a group is codes and a scale."""
     sides = []
