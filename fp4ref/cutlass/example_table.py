@@ -210,6 +210,15 @@ EXAMPLES = {
         kernels=2,
         multiples=(1, 8, 32),
     ),
+    "77": Example(
+        "FP16 attention: two MMAs a tile, the second with A from TMEM, softmax between",
+        "77_blackwell_fmha/77_blackwell_fmha.cu",
+        "[--]",
+        _attention,
+        {0: "Q", 1: "K", 2: "V", 3: "O", 4: "LSE"},
+        checks=False,
+        multiprocessors=2,
+    ),
     "91": Example(
         "NVFP4 matrix times one vector on CUDA cores, output NVFP4 with its scales",
         "91_fp4_gemv/91_fp4_gemv.cu",
@@ -222,15 +231,6 @@ EXAMPLES = {
         "Disposition: Passed",
         _options,
         kernels=2,
-    ),
-    "77": Example(
-        "FP16 attention: two MMAs a tile, the second with A from TMEM, softmax between",
-        "77_blackwell_fmha/77_blackwell_fmha.cu",
-        "[--]",
-        _attention,
-        {0: "Q", 1: "K", 2: "V", 3: "O", 4: "LSE"},
-        checks=False,
-        multiprocessors=2,
     ),
     "81": Example(
         "E4M3 x E4M3 with blockwise float scales, output E4M3",
