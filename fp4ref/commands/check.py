@@ -72,9 +72,9 @@ def check_command(
 
     Exit status: 0 clean, 1 a fault or a mismatch, 2 bad input, 3 unsupported.
     """
-    path = launch or kernel.with_suffix(".toml")
     try:
         text = read_kernel(kernel)
+        path = launch or kernel.with_suffix(".toml")
         if init:
             _write_template(text, entry, path, force)
             return

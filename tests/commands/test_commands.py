@@ -237,3 +237,13 @@ def test_certify_of_a_trace_without_barriers_is_a_sentence(cli) -> None:
     result = cli("certify", "empty.fp4trace.npz")
     assert result.exit_code == 2
     assert "no mbarrier events" in result.stderr
+
+
+@pytest.mark.parametrize("path", [".", "..", "/", ""])
+@pytest.mark.parametrize("command", [each.name for each in app.registered_commands])
+def test_a_path_without_a_name_is_bad_input(cli, command: str, path: str) -> None:
+    """``Path(".").with_suffix`` raises; no command may come so far."""
+    result = cli(command, path)
+    listed = command == "frames" and not path
+    assert result.exit_code == (0 if listed else 2), result.output
+    assert isinstance(result.exception, SystemExit) or listed

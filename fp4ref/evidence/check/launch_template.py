@@ -42,7 +42,7 @@ def _head(kernel: KernelText, program: Program) -> Iterator[str]:
         v.space == "shared" and not v.nbytes
         for v in (*program.module.variables, *program.entry.variables)
     )
-    words = f"{_FILL}: dynamic shared memory" if dynamic else "# it declares none"
+    words = f"{_FILL}: dynamic shared memory" if dynamic else "# none is dynamic"
     yield f"shared = 0                    {words}"
     yield "# sms = 2                     # SMs of the machine"
     yield ""
