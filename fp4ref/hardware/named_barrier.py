@@ -1,4 +1,4 @@
-"""Part 7. named_barrier: the sixteen CTA barriers, ``bar.sync`` and ``bar.arrive``.
+"""Part 7. named_barrier: a CTA's sixteen: ``bar.sync``, ``bar.red``, ``bar.arrive``.
 
 A named barrier counts *threads*. It completes when as many have arrived as the
 instructions name, and is then ready for its next round. Without a count it waits for
@@ -7,12 +7,16 @@ the whole CTA, except for threads that have exited.
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 
+from fp4ref.hardware.cta_barriers import Ballot
 from fp4ref.hardware.sm import Blocked, Cta, Warp
 from fp4ref.hardware.smem import reach_barrier
 from fp4ref.hardware.timing import Timed
+
+WAITS = ("bar.sync", "bar.red")
+"""Operations that arrive and then wait."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,17 +50,34 @@ class NamedBarrierWait:
         return "the warps that have not arrived"
 
 
-def _arrive(warp: Warp, barrier: int, threads: int | None) -> int:
-    """Count a warp in; returns the round it belongs to."""
+def _arrive(
+    warp: Warp, barrier: int, threads: int | None, votes: Sequence[bool] | None = None
+) -> tuple[int, Ballot | None]:
+    """Count a warp in; returns the round it belongs to, and that round's ballot."""
     reach_barrier(warp)
-    this_round = warp.cta.named_barriers.arrive(
-        barrier, threads, live_threads=warp.cta.live_threads, who=warp.who
+    this_round, ballot = warp.cta.named_barriers.arrive(
+        barrier,
+        threads,
+        live_threads=warp.cta.live_threads,
+        who=warp.who,
+        votes=votes,
     )
     key = (warp.cta.place, barrier)
     warp.machine.order.arrive(warp.actor, key, this_round, "cta")
     if warp.machine.clock is not None:
         warp.machine.clock.mark((*key, this_round))
-    return this_round
+    return this_round, ballot
+
+
+def _wait(
+    warp: Warp, operation: str, barrier: int, threads: int | None, this_round: int
+) -> Generator[Blocked, None, None]:
+    """Wait until a round is complete."""
+    step = warp.record(operation, {"barrier": barrier, "threads": threads})
+    yield from warp.wait(NamedBarrierWait(warp.cta, barrier, this_round))
+    warp.prolong(step)
+    key = (warp.cta.place, barrier)
+    warp.machine.order.leave(warp.actor, key, this_round, "cta")
 
 
 def sync(
@@ -66,12 +87,30 @@ def sync(
 
     Without `threads`, for every thread of the CTA that has not exited.
     """
-    this_round = _arrive(warp, barrier, threads)
-    step = warp.record("bar.sync", {"barrier": barrier, "threads": threads})
-    yield from warp.wait(NamedBarrierWait(warp.cta, barrier, this_round))
-    warp.prolong(step)
-    key = (warp.cta.place, barrier)
-    warp.machine.order.leave(warp.actor, key, this_round, "cta")
+    this_round, _ = _arrive(warp, barrier, threads)
+    yield from _wait(warp, "bar.sync", barrier, threads, this_round)
+
+
+def reduce(
+    warp: Warp, barrier: int, votes: Sequence[bool], threads: int | None = None
+) -> Generator[Blocked, None, Ballot]:
+    """``bar.red barrier, threads``: arrive with a predicate a thread, and wait.
+
+    Parameters
+    ----------
+    votes
+        The predicates of the warp's threads that have not exited.
+
+    Returns
+    -------
+    Ballot
+        How many threads of the round came, and how many with a true predicate:
+        ``.popc`` is that number, ``.and`` is true if it is all, ``.or`` if it is any.
+    """
+    this_round, ballot = _arrive(warp, barrier, threads, votes)
+    assert ballot is not None
+    yield from _wait(warp, "bar.red", barrier, threads, this_round)
+    return ballot
 
 
 def arrive(warp: Warp, barrier: int, threads: int) -> None:

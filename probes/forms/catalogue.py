@@ -60,8 +60,6 @@ OWN_PROBE = {
 """Makers whose instructions another probe asks about, or the kernels around a form."""
 
 OWN_TEST = {
-    "atomics.double": "ptx/test_atomic_vectors.py",
-    "atomics.vector": "ptx/test_atomic_vectors.py",
     "control.call": "ptx/test_calls.py",
     "control.indexed_branch": "ptx/test_branch_by_index.py",
     "bulk_copies.load": "ptx/test_bulk_copies.py",

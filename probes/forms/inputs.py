@@ -39,6 +39,7 @@ BITS = {
     "by": 32,
     "field": 32,
     "beyond": 32,
+    "few16": 16,
     "few32": 32,
     "few64": 64,
     "bit": 32,
@@ -160,7 +161,7 @@ def _domain(kind: str, name: str) -> U64:
         if kind == "beyond":
             far = far | np.uint64(0x100)
         return np.where(choice == 0, far, near)
-    if kind in ("few32", "few64"):
+    if kind in ("few16", "few32", "few64"):
         return (words & np.uint64(3)) * np.uint64(0x40000001)
     if kind == "warp":
         return np.repeat(random(name, COUNT // 32), 32) & np.uint64(0xFFFFFFFF)

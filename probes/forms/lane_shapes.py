@@ -47,6 +47,21 @@ def _vote(opcode: str, groups: Groups) -> Iterator[Shape]:
     yield Shape(body, ("b32", "warp"), (32, 32), suffix="in a branch")
 
 
+def _barrier(opcode: str, groups: Groups) -> Iterator[Shape]:
+    # The threshold belongs to the CTA: some have no vote, some all.
+    vote = (
+        ".reg .pred %p, %q; .reg .b32 %x, %y, %bar; and.b32 %x, %a, 31; "
+        "rem.u32 %y, %cta, 40; sub.u32 %y, %y, 4; setp.lt.s32 %p, %x, %y; "
+    )
+    target, result = "%q", "selp.b32 %d0, 1, 0, %q;"
+    if "popc" in opcode:
+        target, result = "%d0", ""
+    yield Shape(f"{vote}{opcode} {target}, 0, %p; {result}", ("b32",), (32,))
+    halves = "shr.u32 %bar, %thread, 9; add.u32 %bar, %bar, 3; "
+    body = f"{vote}{halves}{opcode} {target}, %bar, 512, !%p; {result}"
+    yield Shape(body, ("b32",), (32,), suffix="of half the CTA")
+
+
 def _match(opcode: str, groups: Groups) -> Iterator[Shape]:
     kind = groups["kind"]
     inputs = (f"few{kind[1:]}", "warp")
@@ -113,6 +128,7 @@ def _matrix(opcode: str, groups: Groups) -> Iterator[Shape]:
 SHAPES: dict[str, Shapes] = {
     "lanes.shuffle": _shuffle,
     "lanes.vote": _vote,
+    "barriers.reduce": _barrier,
     "lanes.match": _match,
     "lanes.reduce": _reduce,
     "lanes.elect": _elect,

@@ -136,7 +136,7 @@ def _stores(
 
 def _atomic(opcode: str, groups: Groups) -> Iterator[Shape]:
     what, kind, space = groups["what"], groups["kind"], groups["space"]
-    bits = bits_of(kind)
+    bits = 32 if kind.endswith("x2") else bits_of(kind)
     value = kind if kind == "f32" else f"b{bits}"
     inputs: tuple[str, ...] = (value, value)
     if what == "cas":
@@ -162,6 +162,23 @@ def _atomic(opcode: str, groups: Groups) -> Iterator[Shape]:
         end = f".reg .b{bits} %last; ld.shared.b{bits} %last, [%room]; "
         end += f"st.global.b{bits} [%to], %last;"
         yield shape(begin, own, at, end, "" if space else "of shared")
+
+
+def _atomic_vector(opcode: str, groups: Groups) -> Iterator[Shape]:
+    count, kind = int(groups["vector"][1:]), groups["kind"]
+    bits = 32 if kind.endswith("x2") else bits_of(kind)
+    room = 64 // bits
+    begin = f"{_WORDS}st.global.v4.b32 [%to], {_FOUR}; .reg .b{bits} %h<{2 * room}>; "
+    for source, first in (("%b", 0), ("%c", room)):
+        part = ", ".join(f"%h{first + i}" for i in range(room))
+        begin += f"mov.b64 {{{part}}}, {source}; "
+    operand = ", ".join(f"%h{i}" for i in range(count))
+    returns = groups["name"] == "atom"
+    results = ", ".join(f"%d{i}" for i in range(count))
+    target = f"{{{results}}}, " if returns else ""
+    body = f"{begin}{opcode} {target}[%to], {{{operand}}};"
+    outputs = (bits,) * count if returns else ()
+    yield Shape(body, ("x128", "b64", "b64"), outputs, memory=16)
 
 
 def _copy(opcode: str, groups: Groups) -> Iterator[Shape]:
@@ -226,6 +243,7 @@ SHAPES: dict[str, Shapes] = {
     "memory.load": _load,
     "memory.store": _store,
     "atomics.atomic": _atomic,
+    "atomics.vector": _atomic_vector,
     "cp_async.copy": _copy,
     "moves.convert_address": _convert_address,
     "moves.is_space": _is_space,

@@ -15,6 +15,8 @@ HINTED = (
     "memory.load",
     "memory.store",
     "atomics.atomic",
+    "atomics.vector",
+    "barriers.reduce",
     "cp_async.copy",
     "mbarriers.arrive",
     "mbarriers.transaction",

@@ -137,6 +137,13 @@ def rotating_of_copies():
     return [form for form in forms().values() if form.maker == "cp_async.copy"][:1]
 
 
+@pytest.mark.parametrize(
+    "name", ["bar.red.popc.u32", "red.global.add.f64", "red.global.max.noftz.v2.bf16"]
+)
+def test_a_form_that_a_rule_rests_on(name):
+    assert differences([name]) == []
+
+
 @pytest.mark.parametrize("pattern", ["a*", "a{2}", "[ab]+", "(a"])
 def test_a_pattern_that_cannot_be_spelled_is_refused(pattern):
     with pytest.raises(ValueError, match=r"spellings|open group"):

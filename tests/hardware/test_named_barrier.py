@@ -99,3 +99,50 @@ def test_with_a_count_exited_warps_are_missed():
 
     with pytest.raises(DeadlockError, match="32 of 64"):
         launch(machine(), waits, lambda w: None)
+
+
+@pytest.mark.parametrize("schedule", ["eager", "late", 0, 1, 2])
+def test_every_thread_of_a_round_gets_what_all_have_voted(schedule):
+    told = []
+
+    def body(warp):
+        for round_ in range(4):
+            votes = [lane < 8 * round_ + warp.index for lane in range(32)]
+            ballot = yield from named_barrier.reduce(warp, 3, votes, 96)
+            told.append((round_, ballot.threads, ballot.true))
+
+    launch(machine(schedule), *[body] * 3)
+    wanted = [(r, 96, 24 * r + 3) for r in range(4) for _ in range(3)]
+    assert sorted(told) == wanted
+
+
+def test_lanes_that_have_exited_have_no_vote():
+    def body(warp):
+        ballot = yield from named_barrier.reduce(warp, 0, [True] * 5)
+        assert (ballot.threads, ballot.true) == (10, 10)
+
+    launch(machine(), body, body)
+
+
+@pytest.mark.parametrize("first", ["sync", "arrive", "reduce"])
+def test_a_reduction_is_not_mixed_with_other_arrivals(first):
+    def body(warp):
+        if (warp.index == 0) == (first == "reduce"):
+            yield from named_barrier.reduce(warp, 5, [True] * 32, 64)
+        elif first == "arrive":
+            named_barrier.arrive(warp, 5, 64)
+        else:
+            yield from named_barrier.sync(warp, 5, 64)
+
+    with pytest.raises(NamedBarrierFault, match="earlier in the same round"):
+        launch(machine("eager"), body, body)
+
+
+def test_an_id_takes_another_kind_of_arrival_in_its_next_round():
+    def body(warp):
+        yield from named_barrier.sync(warp, 5, 64)
+        ballot = yield from named_barrier.reduce(warp, 5, [warp.index == 1] * 32, 64)
+        assert ballot.true == 32
+        yield from named_barrier.sync(warp, 5, 64)
+
+    launch(machine(), body, body)

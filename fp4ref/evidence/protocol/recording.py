@@ -18,6 +18,7 @@ from fp4ref.evidence.protocol.program import (
 )
 from fp4ref.evidence.protocol.skipped_waits import PEEK, WAIT, places
 from fp4ref.evidence.protocol.warp_queues import WarpQueues
+from fp4ref.hardware import named_barrier
 from fp4ref.trace import Dim3, Event, Range, Trace
 from fp4ref.trace.recorded_plan import RecordedPlan
 
@@ -143,7 +144,7 @@ class _Recording:
             self._init(event)
         elif operation.startswith((PEEK, WAIT)) and "parity" in operands:
             self._ask(event)
-        elif operation in ("bar.sync", "bar.arrive"):
+        elif operation in (*named_barrier.WAITS, "bar.arrive"):
             self._named(event)
         elif operation.startswith("tcgen05.wait::"):
             self._gate(event, self._warp(event).unread.pop(operation[-2:], []))
@@ -243,7 +244,7 @@ class _Recording:
             )
 
     def _named(self, event: Event) -> None:
-        """Add an arrival on a named barrier, and the wait of ``bar.sync``."""
+        """Add an arrival on a named barrier, and the wait of all but arrive."""
         identity = event.operands["barrier"]
         threads = event.operands["threads"] or self.threads
         key = identity, threads
@@ -256,7 +257,7 @@ class _Recording:
         arrival = self._add(
             event, event.agent, "count", barrier=at, arrivals=WARP_THREADS
         )
-        if event.operation == "bar.sync":
+        if event.operation in named_barrier.WAITS:
             self._add(event, event.agent, "wait", barrier=at, arrival=arrival)
 
     def _gate(self, event: Event, steps: list[int]) -> None:

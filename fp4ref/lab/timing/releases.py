@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Hashable, Mapping
 from typing import Any, Final
 
+from fp4ref.hardware import named_barrier
 from fp4ref.hardware.timing.clock import far
 from fp4ref.lab.timing.node import Node, Release
 from fp4ref.trace import Dim3, Event, Trace
@@ -53,7 +54,7 @@ class Releases:
             if change.before[0] != change.after[0]:
                 self._ended[mbar] = self._arrived.pop(mbar)
         name = event.operation
-        if name in ("bar.sync", "bar.arrive"):
+        if name in (*named_barrier.WAITS, "bar.arrive"):
             self._round(node)
         elif name == "barrier.cluster.arrive":
             self._marks[self._cluster_round(event)] += node.began()
@@ -96,7 +97,7 @@ class Releases:
             return
         del self._rounds[key]
         for each in members:
-            if each.event.operation == "bar.sync":
+            if each.event.operation in named_barrier.WAITS:
                 each.own = ("named_barrier",)
                 each.waits += [
                     found.later("named_barrier")

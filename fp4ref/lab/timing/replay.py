@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from fp4ref.hardware import named_barrier
 from fp4ref.hardware.timing import Durations
 from fp4ref.hardware.timing.work import cost, larger, work_of
 from fp4ref.lab.timing.graph import Graph
@@ -88,7 +89,7 @@ class Replay:
             self.durations,
         )
         goes_on: Any = start
-        if event.operation == "bar.sync":
+        if event.operation in named_barrier.WAITS:
             # It arrives first, and then waits.
             goes_on, took = start + took, 0.0
         if node.own:

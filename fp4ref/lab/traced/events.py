@@ -17,6 +17,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
+from fp4ref.hardware import named_barrier
 from fp4ref.hardware.timing import Durations
 from fp4ref.hardware.timing.work import cost, work_of
 from fp4ref.lab.traced import events_jit
@@ -197,7 +198,7 @@ def _warp(step: Step, d: Durations) -> tuple[float, float]:
         for part in step.parts
     )
     own = float(sum(getattr(d, name) for name in step.own))
-    if step.operation == "bar.sync":
+    if step.operation in named_barrier.WAITS:
         # It arrives first, and then waits.
         return 0.0, max(own, clocks)
     return float(clocks), own

@@ -1,10 +1,11 @@
-"""atomics: ``atom`` and ``red`` on global and shared memory, lane after lane.
+"""atomics: ``atom`` and ``red`` on global and shared memory.
 
 A vector is as many scalar operations, in the order of its elements.
 
-Lanes of one instruction take their turn in lane order; PTX leaves the order open.
+Lanes of one address take their turn in lane order; PTX leaves the order open.
 ``add.f32`` flushes subnormals in global memory and keeps them in shared memory, of this
-CTA or another, whatever the kind of address. ``add.f64`` keeps them everywhere.
+CTA or another, whatever the kind of address. ``add.f64`` and ``.noftz`` keep them
+everywhere. Of ``min`` and ``max`` of halves a NaN loses, as without ``.NaN``.
 Source: PTX, atom; red.
 """
 
@@ -13,20 +14,33 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fp4ref.numerics.arithmetic import add_f32
 from fp4ref.ptx.instructions import doubles
 from fp4ref.ptx.instructions.floating import flush
+from fp4ref.ptx.instructions.halves import smaller_or_larger
+from fp4ref.ptx.instructions.rounded import rounded
+from fp4ref.ptx.instructions.rounding import NARROW
 from fp4ref.ptx.run.observed import observe, strength
 from fp4ref.ptx.run.operands import address_reader, items_of, reader, writer
 from fp4ref.ptx.run.registry import Action, Form, Unknown, instruction
-from fp4ref.ptx.run.spaces import check_alignment, read_memory, resolve, write_memory
+from fp4ref.ptx.run.spaces import (
+    Addresses,
+    check_alignment,
+    read_memory,
+    resolve,
+    write_memory,
+)
 from fp4ref.ptx.run.state import LANES, Lanes, LaunchContext, WarpState, dtype_of
 from fp4ref.ptx.text.syntax import Instruction, Operand, PtxError
 
 _WHERE = "(.(cta|cluster|gpu|sys))?(.(?P<space>global|shared(::cta|::cluster)?))?"
 _REDUCE = "add|min|max|inc|dec|and|or|xor"
 _KIND = ".(?P<kind>[bsu](32|64)|f32)"
+
+_HALVES = ("f16", "bf16")
+_HALF = ".noftz.(?P<kind>b?f16(x2)?)"
 
 _TYPES = {
     "add": ("s32", "u32", "u64", "f32", "f64"),
@@ -38,7 +52,7 @@ _TYPES = {
     "or": ("b32", "b64"),
     "xor": ("b32", "b64"),
     "exch": ("b32", "b64"),
-    "cas": ("b32", "b64"),
+    "cas": ("b16", "b32", "b64"),
 }
 
 
@@ -55,12 +69,39 @@ def _add_in_shared(old: Lanes, b: Lanes, c: Lanes) -> Lanes:
     return add_f32(old, b)
 
 
-def _add_doubles(old: Lanes, b: Lanes, c: Lanes) -> Lanes:
-    """Add in float64, rounded to nearest even."""
-    return doubles.quiet(np.add(old, b), [old, b])
+def _add_doubles_in_global(old: Lanes, b: Lanes, c: Lanes) -> Lanes:
+    """Add in float64, rounded to nearest even; a signalling NaN stays as it is."""
+    found = doubles.quiet(np.add(old, b), [old, b])
+    for source in (old, b):
+        found = np.where(np.isnan(source), source, found)
+    return found
+
+
+def _add_doubles_in_shared(old: Lanes, b: Lanes, c: Lanes) -> Lanes:
+    """Add in float64, as ``add.f64`` of the operand and what is there."""
+    return doubles.quiet(np.add(b, old), [b, old])
+
+
+def _on_halves(what: str, half: str) -> Operation:
+    """Return an operation of patterns: one of 16 bits, or two in 32."""
+    to = NARROW[half]
+
+    def act(old: Lanes, b: Lanes, c: Lanes) -> Lanes:
+        x, y = (np.ascontiguousarray(each).view(to.storage) for each in (old, b))
+        if what == "add":
+            found = rounded("add", to, "rn", to.widen(x), to.widen(y))[1]
+        else:
+            found = smaller_or_larger(x, y, to, larger=what == "max", keeps_nan=False)
+        return found.astype(to.storage).view(old.dtype)
+
+    return act
 
 
 _FLOAT_ADD: dict[str, Operation] = {"global": _add_in_global, "shared": _add_in_shared}
+_DOUBLE_ADD: dict[str, Operation] = {
+    "global": _add_doubles_in_global,
+    "shared": _add_doubles_in_shared,
+}
 
 
 def operations(what: str, kind: str) -> dict[str, Operation]:
@@ -71,6 +112,9 @@ def operations(what: str, kind: str) -> dict[str, Operation]:
     Unknown
         ``atom`` has no such operation of this type.
     """
+    half = kind.removesuffix("x2")
+    if half in _HALVES:
+        return dict.fromkeys(("global", "shared"), _on_halves(what, half))
     functions: dict[str, Operation] = {
         "add": lambda old, b, c: old + b,
         "min": lambda old, b, c: np.minimum(old, b),
@@ -88,25 +132,31 @@ def operations(what: str, kind: str) -> dict[str, Operation]:
     if kind == "f32":
         return _FLOAT_ADD
     if kind == "f64":
-        return dict.fromkeys(("global", "shared"), _add_doubles)
+        return _DOUBLE_ADD
     return dict.fromkeys(("global", "shared"), functions[what])
+
+
+_ATOM = f"(.(relaxed|acquire|release|acq_rel))?{_WHERE}.(?P<what>"
+_RED = f"(.(relaxed|release))?{_WHERE}.(?P<what>"
 
 
 @instruction(
     "atom",
-    form=f"(.(relaxed|acquire|release|acq_rel))?{_WHERE}"
-    f".(?P<what>{_REDUCE}|exch|cas){_KIND}",
+    form=f"{_ATOM}{_REDUCE}|exch|cas){_KIND}",
     operands=(3, 4),
     strict=True,
     effect=False,
 )
 @instruction(
-    "red",
-    form=f"(.(relaxed|release))?{_WHERE}.(?P<what>{_REDUCE}){_KIND}",
-    operands=2,
-    writes=0,
-    strict=True,
+    "atom", form=f"{_ATOM}cas).(?P<kind>b16)", operands=4, strict=True, effect=False
 )
+@instruction(
+    "atom", form=f"{_ATOM}add).(?P<kind>f64)", operands=3, strict=True, effect=False
+)
+@instruction("atom", form=f"{_ATOM}add){_HALF}", operands=3, strict=True, effect=False)
+@instruction("red", form=f"{_RED}{_REDUCE}){_KIND}", operands=2, writes=0, strict=True)
+@instruction("red", form=f"{_RED}add).(?P<kind>f64)", operands=2, writes=0, strict=True)
+@instruction("red", form=f"{_RED}add){_HALF}", operands=2, writes=0, strict=True)
 def atomic(context: LaunchContext, each: Instruction, form: Form) -> Action:
     """Build ``atom`` and ``red``."""
     returns = form["name"] == "atom"
@@ -116,44 +166,33 @@ def atomic(context: LaunchContext, each: Instruction, form: Form) -> Action:
     return _element(context, each, form, operands, 0)
 
 
-@instruction(
-    "atom",
-    form=f"(.(relaxed|acquire|release|acq_rel))?{_WHERE}.(?P<what>add).(?P<kind>f64)",
-    operands=3,
-    strict=True,
-    effect=False,
-)
-@instruction(
-    "red",
-    form=f"(.(relaxed|release))?{_WHERE}.(?P<what>add).(?P<kind>f64)",
-    operands=2,
-    writes=0,
-    strict=True,
-)
-def double(context: LaunchContext, each: Instruction, form: Form) -> Action:
-    """Build ``atom.add.f64`` and ``red.add.f64``."""
-    operands = each.operands if form["name"] == "atom" else (None, *each.operands)
-    return _element(context, each, form, operands, 0)
+_SCOPE = "(.(cta|cluster|gpu|sys))?(.(?P<space>global))?"
+_ORDERS = f"(.(relaxed|acquire|release|acq_rel))?{_SCOPE}"
+_NO_ACQUIRE = f"(.(relaxed|release))?{_SCOPE}"
+_OF_HALVES = ".(?P<what>add|min|max).noftz.(?P<vector>v2|v4|v8).(?P<kind>b?f16)"
+_OF_PAIRS = ".(?P<what>add|min|max).noftz.(?P<vector>v2|v4).(?P<kind>b?f16x2)"
 
 
 @instruction(
     "atom",
-    form="(.(relaxed|acquire|release|acq_rel))?(.(cta|cluster|gpu|sys))?"
-    "(.(?P<space>global))?.(?P<what>add).(?P<vector>v2|v4).(?P<kind>f32)",
+    form=f"{_ORDERS}.(?P<what>add).(?P<vector>v2|v4).(?P<kind>f32)",
     operands=3,
     strict=True,
     effect=False,
 )
+@instruction("atom", form=_ORDERS + _OF_HALVES, operands=3, strict=True, effect=False)
+@instruction("atom", form=_ORDERS + _OF_PAIRS, operands=3, strict=True, effect=False)
+@instruction("red", form=_NO_ACQUIRE + _OF_HALVES, operands=2, writes=0, strict=True)
+@instruction("red", form=_NO_ACQUIRE + _OF_PAIRS, operands=2, writes=0, strict=True)
 @instruction(
     "red",
-    form="(.(relaxed|release))?(.(cta|cluster|gpu|sys))?"
-    "(.(?P<space>global))?.(?P<what>add).(?P<vector>v2|v4).(?P<kind>f32)",
+    form=f"{_NO_ACQUIRE}.(?P<what>add).(?P<vector>v2|v4).(?P<kind>f32)",
     operands=2,
     writes=0,
     strict=True,
 )
 def vector(context: LaunchContext, each: Instruction, form: Form) -> Action:
-    """Build ``atom`` and ``red`` of vectors of float32 in global memory."""
+    """Build ``atom`` and ``red`` of vectors of floats in global memory."""
     count = int(form["vector"][1:])
     returns = form["name"] == "atom"
     at, sources = each.operands[-2:]
@@ -162,7 +201,7 @@ def vector(context: LaunchContext, each: Instruction, form: Form) -> Action:
     if len(values) != count or len(targets) != count:
         raise PtxError(f"PTX line {each.line}: {each.opcode} takes {count} elements")
     address = address_reader(context, at, each)
-    nbytes = dtype_of(form["kind"]).itemsize * count
+    nbytes = dtype_of(register_type(form["kind"])).itemsize * count
     acts = [
         _element(context, each, form, (target, at, value), i)
         for i, (target, value) in enumerate(zip(targets, values, strict=True))
@@ -177,6 +216,13 @@ def vector(context: LaunchContext, each: Instruction, form: Form) -> Action:
     return act
 
 
+def register_type(kind: str) -> str:
+    """Return the type of the registers: halves are patterns."""
+    if kind.removesuffix("x2") in _HALVES:
+        return "b32" if kind.endswith("x2") else "b16"
+    return kind
+
+
 def _element(
     context: LaunchContext,
     each: Instruction,
@@ -185,8 +231,8 @@ def _element(
     number: int,
 ) -> Action:
     """Build the operation of one element; operands: destination, address, sources."""
-    what, kind = form["what"], form["kind"]
-    by_space = operations(what, kind)
+    what, kind = form["what"], register_type(form["kind"])
+    by_space = operations(what, form["kind"])
     put = writer(context, operands[0], kind, each)
     at = address_reader(context, operands[1], each)
     b = reader(context, operands[2], kind, each)
@@ -198,36 +244,56 @@ def _element(
 
     def act(state: WarpState) -> None:
         lanes = np.flatnonzero(state.lanes)
-        addresses = at(state) + np.uint64(number * dtype.itemsize)
-        check_alignment(state, addresses[lanes], dtype.itemsize, each.opcode)
+        addresses = at(state)[lanes] + np.uint64(number * dtype.itemsize)
+        check_alignment(state, addresses, dtype.itemsize, each.opcode)
         results = np.zeros(LANES, dtype)
         # The operands first: the destination may be one of them.
-        left, right = b(state).copy(), c(state).copy()
-        for lane in lanes:
-            ((space, where, _),) = resolve(generic, addresses[lane : lane + 1])
-            if space not in by_space:
-                raise PtxError(f"PTX line {each.line}: {each.opcode} in {space} memory")
-            mine = lanes[lanes == lane]
-            observe(
-                state,
-                space,
-                where,
-                dtype.itemsize,
-                name,
-                is_write=True,
-                lanes=mine,
-                how=how,
-                modifies=True,
-            )
-            old = read_memory(state, space, where, dtype.itemsize).view(dtype)[0]
-            one = slice(lane, lane + 1)
-            new = by_space[space](old, left[one], right[one]).astype(dtype)[None]
-            results[lane] = old[0]
-            if new.tobytes() != old.tobytes():
-                # A failed compare-and-swap changes nothing that others could see.
-                state.context.changes += 1
-                write_memory(state, space, where, new.view(np.uint8))
+        left, right = b(state)[lanes], c(state)[lanes]
+        for turn in _turns(addresses):
+            for space, where, part in resolve(generic, addresses[turn]):
+                if space not in by_space:
+                    raise PtxError(
+                        f"PTX line {each.line}: {each.opcode} in {space} memory"
+                    )
+                mine = turn[part]
+                observe(
+                    state,
+                    space,
+                    where,
+                    dtype.itemsize,
+                    name,
+                    is_write=True,
+                    lanes=lanes[mine],
+                    how=how,
+                    modifies=True,
+                )
+                old = read_memory(state, space, where, dtype.itemsize)
+                new = (
+                    by_space[space](old.view(dtype)[:, 0], left[mine], right[mine])
+                    .astype(dtype)
+                    .view(np.uint8)
+                    .reshape(old.shape)
+                )
+                results[lanes[mine]] = old.view(dtype)[:, 0]
+                changed = (new != old).any(axis=1)
+                if changed.any():
+                    # A failed compare-and-swap changes nothing that others could see.
+                    state.context.changes += 1
+                    write_memory(state, space, where[changed], new[changed])
         put(state, results)
         state.warp.record(name, {"lanes": lanes.size})
 
     return act
+
+
+def _turns(addresses: Addresses) -> list[NDArray[np.intp]]:
+    """Split lanes so that none of a turn's addresses is there twice.
+
+    Lanes of one address take their turns in lane order.
+    """
+    _, place, counts = np.unique(addresses, return_inverse=True, return_counts=True)
+    together = np.argsort(place, kind="stable")
+    before = np.repeat(np.cumsum(counts) - counts, counts)
+    turn = np.empty(addresses.size, np.intp)
+    turn[together] = np.arange(addresses.size) - before
+    return [np.flatnonzero(turn == k) for k in range(counts.max(initial=0))]

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+import numpy as np
+
 from fp4ref.errors import ClusterFault
 from fp4ref.hardware import clc, cluster, mbarrier, named_barrier, smem
-from fp4ref.ptx.run.operands import reader
+from fp4ref.hardware.cta_barriers import Ballot
+from fp4ref.ptx.run.operands import reader, writer
 from fp4ref.ptx.run.registry import Action, Form, Wait, instruction
-from fp4ref.ptx.run.state import LaunchContext, WarpState
+from fp4ref.ptx.run.state import LANES, LaunchContext, WarpState, dtype_of
 from fp4ref.ptx.text.syntax import Instruction
 
 
@@ -41,6 +46,48 @@ def sync(context: LaunchContext, each: Instruction, form: Form) -> Action:
         yield from named_barrier.sync(
             state.warp, state.uniform(barrier(state), "the barrier"), threads
         )
+
+    return act
+
+
+@instruction(
+    "bar",
+    form="(.cta)?.red.(?P<what>popc.u32|(and|or).pred)",
+    operands=(3, 4),
+    strict=True,
+    blocks=True,
+)
+@instruction(
+    "barrier",
+    form="(.cta)?.red.(?P<what>(popc(.aligned)?.u32|(and|or)(.aligned)?.pred))",
+    operands=(3, 4),
+    strict=True,
+    blocks=True,
+)
+def reduce(context: LaunchContext, each: Instruction, form: Form) -> Action:
+    """Build ``bar.red``: ``bar.sync`` that tells all threads what they vote."""
+    target, at, *counted, predicate = each.operands
+    what, kind = form["what"].split(".")[0], form["what"].split(".")[-1]
+    barrier = reader(context, at, "u32", each)
+    count = reader(context, counted[0], "u32", each) if counted else None
+    vote = reader(context, predicate, "pred", each)
+    put = writer(context, target, kind, each)
+    results: dict[str, Callable[[Ballot], int]] = {
+        "popc": lambda ballot: ballot.true,
+        "and": lambda ballot: ballot.true == ballot.threads,
+        "or": lambda ballot: ballot.true > 0,
+    }
+
+    def act(state: WarpState) -> Wait:
+        state.whole_warp(each.opcode)
+        threads = state.uniform(count(state), "the count") if count else None
+        found = yield from named_barrier.reduce(
+            state.warp,
+            state.uniform(barrier(state), "the barrier"),
+            vote(state)[state.lanes].tolist(),
+            threads,
+        )
+        put(state, np.full(LANES, results[what](found), dtype_of(kind)))
 
     return act
 

@@ -1,7 +1,6 @@
 """bulk_reductions: ``cp.reduce.async.bulk``; each lane issues one.
 
-Integers and floats of 32 bits and more are combined as ``red`` does in global memory.
-f16 and bf16 keep subnormals; of ``min`` and ``max`` a NaN loses, as without ``.NaN``.
+Elements are combined as ``red`` does in global memory.
 """
 
 from __future__ import annotations
@@ -9,12 +8,9 @@ from __future__ import annotations
 import numpy as np
 
 from fp4ref.hardware import bulk_reduction
-from fp4ref.hardware.bulk_reduction import Elements, Reduction
-from fp4ref.ptx.instructions.atomics import operations
+from fp4ref.hardware.bulk_reduction import Reduction
+from fp4ref.ptx.instructions.atomics import operations, register_type
 from fp4ref.ptx.instructions.bulk_copies import check_count
-from fp4ref.ptx.instructions.halves import smaller_or_larger
-from fp4ref.ptx.instructions.rounded import rounded
-from fp4ref.ptx.instructions.rounding import NARROW
 from fp4ref.ptx.run.operands import address_reader, reader
 from fp4ref.ptx.run.registry import Action, Form, instruction
 from fp4ref.ptx.run.state import LaunchContext, WarpState, dtype_of
@@ -29,18 +25,12 @@ _HINT = "(?P<hint>.L2::cache_hint)?"
 
 def _reduction(form: Form) -> Reduction:
     what, kind = form["what"], form["kind"]
-    name = f"{what}.{kind}"
-    if kind not in NARROW or kind == "f32":
-        combine = operations(what, kind)["global"]
-        return Reduction(name, dtype_of(kind), lambda old, new: combine(old, new, new))
-    to = NARROW[kind]
-
-    def halves(old: Elements, new: Elements) -> Elements:
-        if what == "add":
-            return rounded("add", to, "rn", to.widen(old), to.widen(new))[1]
-        return smaller_or_larger(old, new, to, larger=what == "max", keeps_nan=False)
-
-    return Reduction(name, to.storage, halves)
+    combine = operations(what, kind)["global"]
+    return Reduction(
+        f"{what}.{kind}",
+        dtype_of(register_type(kind)),
+        lambda old, new: combine(old, new, new),
+    )
 
 
 @instruction(

@@ -1,6 +1,6 @@
-"""dot_products: ``dp2a``, two products of 16 and 8 bits; ``dp4a`` is in `integer`.
+"""dot_products: ``dp4a``, four products of bytes, and ``dp2a``, two of 16 and 8 bits.
 
-Source: PTX, dp2a.
+Source: PTX, dp4a; dp2a.
 """
 
 from __future__ import annotations
@@ -11,6 +11,26 @@ from fp4ref.ptx.run.operands import reader, writer
 from fp4ref.ptx.run.registry import Action, Form, instruction
 from fp4ref.ptx.run.state import LANES, LaunchContext, WarpState
 from fp4ref.ptx.text.syntax import Instruction
+
+
+@instruction("dp4a", form=".(?P<a>[su])32.(?P<b>[su])32", operands=4)
+def dot_of_bytes(context: LaunchContext, each: Instruction, form: Form) -> Action:
+    """Build ``dp4a``: four products of bytes, each side signed or not, and `c`."""
+    sides = [
+        (reader(context, operand, "b32", each), np.int8 if sign == "s" else np.uint8)
+        for operand, sign in zip(each.operands[1:3], form["a"] + form["b"], strict=True)
+    ]
+    c = reader(context, each.operands[3], "s32", each)
+    put = writer(context, each.operands[0], "s32", each)
+
+    def act(state: WarpState) -> None:
+        a, b = (
+            read(state).view(kind).reshape(LANES, 4).astype(np.int32)
+            for read, kind in sides
+        )
+        put(state, (a * b).sum(axis=1, dtype=np.int32) + c(state))
+
+    return act
 
 
 @instruction("dp2a", form=".(?P<half>lo|hi).(?P<a>[su])32.(?P<b>[su])32", operands=4)

@@ -90,24 +90,33 @@ def multiply_add(context: LaunchContext, each: Instruction, form: Form) -> Lanew
     )
 
 
-@instruction("dp4a", form=".(?P<a>[su])32.(?P<b>[su])32", operands=4)
-def dot_of_bytes(context: LaunchContext, each: Instruction, form: Form) -> Action:
-    """Build ``dp4a``: four products of bytes, each side signed or not, and `c`."""
-    sides = [
-        (reader(context, operand, "b32", each), np.int8 if sign == "s" else np.uint8)
-        for operand, sign in zip(each.operands[1:3], form["a"] + form["b"], strict=True)
-    ]
-    c = reader(context, each.operands[3], "s32", each)
-    put = writer(context, each.operands[0], "s32", each)
+@instruction("mul24", form=".(?P<part>lo|hi).(?P<kind>[su]32)", operands=3)
+@instruction("mad24", form=".(?P<part>lo|hi).(?P<kind>[su]32)", operands=4)
+def multiply_24(context: LaunchContext, each: Instruction, form: Form) -> Action:
+    """Build ``mul24`` and ``mad24``: products of the low 24 bits of each source.
 
-    def act(state: WarpState) -> None:
-        a, b = (
-            read(state).view(kind).reshape(LANES, 4).astype(np.int32)
-            for read, kind in sides
-        )
-        put(state, (a * b).sum(axis=1, dtype=np.int32) + c(state))
+    ``.lo`` takes the low 32 of the product's 48 bits, ``.hi`` the upper 32. Bit 23 is
+    the sign of a signed source.
+    """
+    wide = np.dtype(np.int64 if form["kind"] == "s32" else np.uint64)
+    unused, down = wide.type(40), wide.type(0 if form["part"] == "lo" else 16)
 
-    return act
+    def product(a: Lanes, b: Lanes, c: Lanes | int = 0) -> Lanes:
+        low = (x.astype(wide) << unused >> unused for x in (a, b))
+        found: Lanes = (np.multiply(*low) >> down).astype(a.dtype) + c
+        return found
+
+    return elementwise(context, each, product, form["kind"])
+
+
+@instruction("sad", form=ARITHMETIC, operands=4)
+def sum_of_difference(context: LaunchContext, each: Instruction, form: Form) -> Action:
+    """Build ``sad``: the distance of two numbers, and `c`."""
+
+    def distance(a: Lanes, b: Lanes, c: Lanes) -> Lanes:
+        return np.where(a < b, b - a, a - b) + c
+
+    return elementwise(context, each, distance, form["kind"])
 
 
 def _product(form: Form) -> tuple[Callable[[Lanes, Lanes], Lanes], str]:
