@@ -11,7 +11,7 @@ import typer
 
 from fp4ref.commands.options import Force, Json
 from fp4ref.commands.printing import print_json
-from fp4ref.errors import InputError
+from fp4ref.errors import InputError, NotModelled
 from fp4ref.evidence.check import (
     EXIT_STATUS,
     ORDERINGS,
@@ -22,7 +22,7 @@ from fp4ref.evidence.check import (
     launch_template,
     read_launch,
 )
-from fp4ref.evidence.check.check import SECONDS, STEPS
+from fp4ref.evidence.check.check import SECONDS, STEPS, not_modelled
 from fp4ref.evidence.check.kernel_text import KernelText, read_kernel
 from fp4ref.evidence.check.result import refusal
 from fp4ref.files.whole_file import check_target, replacing, write_text
@@ -76,7 +76,9 @@ def check_command(
         text = read_kernel(kernel)
         path = launch or kernel.with_suffix(".toml")
         if init:
-            _write_template(text, entry, path, force)
+            found = _write_template(text, entry, path, force)
+            if found is not None:
+                _say(found, as_json, full)
             return
         if entry:
             raise InputError("--entry goes with --init; a launch file has its own")
@@ -98,6 +100,11 @@ def check_command(
         print_json(refusal(str(kernel), error))
         raise typer.Exit(EXIT_STATUS["bad input"]) from None
     _write(found, read, player)
+    _say(found, as_json, full)
+
+
+def _say(found: Check, as_json: bool, full: bool) -> None:
+    """Print what was found, and end."""
     if as_json:
         print_json(found.to_dict())
     else:
@@ -115,10 +122,16 @@ def _read(path: Path) -> Launch:
 
 def _write_template(
     text: KernelText, entry: str | None, path: Path, force: bool
-) -> None:
+) -> Check | None:
+    """Write a launch file, unless something in the text cannot run."""
     _check_outputs([path], [Path(text.name)], force)
-    write_text(path, launch_template(text, entry))
+    try:
+        template = launch_template(text, entry)
+    except NotModelled as error:
+        return not_modelled(text, entry, error)
+    write_text(path, template)
     print(f"{path}: fill in what its comments ask for, then run fp4ref check again")
+    return None
 
 
 def _check_outputs(

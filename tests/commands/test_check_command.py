@@ -156,6 +156,19 @@ def test_init_writes_a_launch_file_once(folder: Path) -> None:
     assert said(folder)[0] == 0
 
 
+def test_init_of_what_is_not_modelled_has_that_status(folder: Path) -> None:
+    table = ".global .align 8 .u64 table[1] = {twice};\n"
+    text = TEXT.replace(".visible .entry", f"{table}.visible .entry")
+    (folder / "k.ptx").write_text(text)
+    (folder / "k.toml").unlink()
+    code, sentence, _ = said(folder, "--init")
+    assert code == EXIT_STATUS["unsupported"] == 3
+    assert "an initialiser with rows or addresses" in sentence
+    assert not (folder / "k.toml").exists()
+    values = in_json(folder, "--init")
+    assert (values["status"], values["exit_status"]) == ("unsupported", 3)
+
+
 def test_a_player_shows_the_run_that_fails(folder: Path) -> None:
     (folder / "k.ptx").write_text(TEXT.replace("    bar.sync 0;\n", ""))
     page = folder / "run.html"

@@ -97,7 +97,7 @@ def check(
         found = _findings(launch, outcomes)
         recorded = _record(checked, wanted, orders, outcomes) if trace else None
     except NotModelled as error:
-        return Check(text.name, launch.entry or "", (), unsupported=_forms(error, text))
+        return not_modelled(text, launch.entry, error)
     contents = first_contents(outcomes)
     return Check(
         text.name,
@@ -142,6 +142,11 @@ def _translate(program: Program, launch: Launch, name: str) -> None:
         translate(loaded)
     except PtxError as error:
         raise InputError(f"{name}: {error}") from None
+
+
+def not_modelled(text: KernelText, entry: str | None, error: NotModelled) -> Check:
+    """Return what is said of a kernel that cannot run."""
+    return Check(text.name, entry or "", (), unsupported=_forms(error, text))
 
 
 def _forms(error: NotModelled, text: KernelText) -> tuple[Unsupported, ...]:

@@ -30,13 +30,13 @@ def _head(kernel: KernelText, program: Program) -> Iterator[str]:
     directives = program.entry.directives
     yield f"# How fp4ref check launches {kernel.name}. Sizes are in bytes."
     yield f'entry = "{program.entry.name}"'
-    yield f"grid = [1, 1, 1]              {_FILL}: CTAs, x first"
+    cluster = [*(directives.get("reqnctapercluster") or (1,)), 1, 1][:3]
+    yield f"grid = {cluster}              {_FILL}: CTAs, x first"
     exact = directives.get("reqntid")
     block = exact or directives.get("maxntid")
     said = "as .reqntid says" if exact else "most, as .maxntid says" if block else ""
     shown = [*(block or (128,)), 1, 1][:3]
     yield f"block = {shown}            {'# ' + said if said else _FILL + ': threads'}"
-    cluster = [*(directives.get("reqnctapercluster") or (1,)), 1, 1][:3]
     yield f"cluster = {cluster}           # CTAs of a cluster"
     dynamic = any(
         v.space == "shared" and not v.nbytes

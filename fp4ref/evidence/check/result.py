@@ -182,7 +182,8 @@ class Check:
     def _last_line(self) -> str:
         if self.unsupported:
             count = len(self.unsupported)
-            return f"unsupported: {count} forms are not modelled, and nothing ran"
+            forms = "1 form is" if count == 1 else f"{count} forms are"
+            return f"unsupported: {forms} not modelled, and nothing ran"
         count = len(self.errors)
         known = len(self.advisories)
         tail = f", {known} advisories" if known > 1 else ", 1 advisory" if known else ""
