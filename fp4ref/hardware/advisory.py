@@ -35,6 +35,9 @@ class Advisory(Enum):
     the branch may have written has no value where its sides meet; effects between are
     a fault."""
 
+    LANES_OF_A_PAIR = "tcgen05.ld or st of a lane above 127, as of lane - 128"
+    """The second CTA of a pair counts on from the first: kernels of learn-cuda."""
+
     ODD_SCALE_COLUMN = "tcgen05.mma with scales at an odd TMEM column"
     """Reported to fail on a card with N = 32; with both orderings no fault here,
     because the PTX text does not forbid it."""

@@ -141,14 +141,18 @@ class Memory:
         """
         self.check_bounds(where)
         self.guard(where, False)
+        self.check_written(where)
+        if self.recorder:
+            self.recorder.read(where)
+        return self.window(self.data, where).copy()
+
+    def check_written(self, where: Range) -> None:
+        """Raise `UninitialisedRead` unless all bytes have a value."""
         if not self.is_written(where):
             written = self.window(self.written, where)
             row, column = np.argwhere(~written)[0]
             address = where.start + int(row) * where.pitch + int(column)
             raise self.never_written(address, int((~written).sum()), where.size)
-        if self.recorder:
-            self.recorder.read(where)
-        return self.window(self.data, where).copy()
 
     def never_written(self, address: int, count: int, of: int) -> UninitialisedRead:
         """Return the fault of reading `count` bytes that nothing has written."""

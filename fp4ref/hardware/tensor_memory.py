@@ -148,6 +148,27 @@ class TensorMemory(Memory):
         """All cells, shape (128 lanes, 512 columns); a view."""
         return self.data.view(np.uint32).reshape(LANES, COLUMNS)
 
+    def read_lanes(self, where: Range) -> NDArray[np.bool_]:
+        """Note a read of cells; returns which of its lanes have values.
+
+        A lane has them in all columns or in none.
+
+        Raises
+        ------
+        OutOfBounds, ReadWhileInFlight
+        UninitialisedRead
+            No lane has values, or one has some.
+        """
+        self.check_bounds(where)
+        self.guard(where, False)
+        written = self.window(self.written, where)
+        known: NDArray[np.bool_] = np.logical_and.reduce(written, axis=1)
+        if not known.any() or (known != written.any(axis=1)).any():
+            self.check_written(where)
+        if self.recorder:
+            self.recorder.read(where)
+        return known
+
     def read_low_halves(self, where: Range) -> None:
         """Note a read of the low 16 bits of cells; only these need a value.
 

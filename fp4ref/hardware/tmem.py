@@ -186,7 +186,7 @@ def ld(
     registers = Registers(warp.machine, warp.who)
 
     def land() -> None:
-        registers.fill(cells.load())
+        registers.fill(*cells.load())
 
     access = warp.machine.order.issue(
         warp.actor, "tcgen05.ld", whole_warp=True, facts=registers.facts

@@ -20,10 +20,12 @@ from fp4ref.errors import (
     MisalignedAddress,
     NotModelled,
 )
+from fp4ref.hardware.advisory import Advisory
 from fp4ref.hardware.sm import Warp
 from fp4ref.hardware.tensor_memory import (
     CELL_NBYTES,
     LANE_NBYTES,
+    LANES,
     MAX_REPEAT,
     Shape,
     TensorMemory,
@@ -74,22 +76,24 @@ class TmemAccess:
         """Threads and registers."""
         return self.lanes.shape[:2]
 
-    def load(self) -> NDArray[np.uint32]:
-        """Read every register, (32 threads, registers).
+    def load(self) -> tuple[NDArray[np.uint32], NDArray[np.bool_]]:
+        """Read every register, and say which have values, (32 threads, registers).
 
         Raises
         ------
         UninitialisedRead
         """
+        known = np.ones(self.shape, np.bool_)
         if not self.packed:
             for block in self.blocks:
-                self.tmem.read(block)
-            found: NDArray[np.uint32] = self.tmem.cells[self.lanes, self.columns]
-            return found
+                lanes = self.tmem.read_lanes(block)
+                if not lanes.all():
+                    known &= lanes[self.lanes - block.start // LANE_NBYTES]
+            return self.tmem.cells[self.lanes, self.columns], known
         for block in self.blocks:
             self.tmem.read_low_halves(block)
         halves = self.tmem.cells[self.lanes, self.columns] & np.uint32(0xFFFF)
-        return np.asarray(halves[..., 0] | halves[..., 1] << np.uint32(16))
+        return halves[..., 0] | halves[..., 1] << np.uint32(16), known
 
     def store(self, words: NDArray[np.uint32]) -> None:
         """Write every register, (32 threads, registers)."""
@@ -135,6 +139,8 @@ def find_access(
             remedy="use an even half split",
         )
     lanes, columns, runs = _cells(taddr, shape, repeat, half_split, packed)
+    if lanes.min() >= LANES and warp.machine.allows(Advisory.LANES_OF_A_PAIR):
+        lanes = lanes % LANES
     top, bottom = int(lanes.min()), int(lanes.max())
     _check_lanes(warp, taddr, f"{name}.{shape}", top, bottom)
     if sum(count for _, count in runs) * (bottom - top + 1) != lanes.size:

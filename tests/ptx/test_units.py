@@ -244,7 +244,6 @@ def test_tcgen05_forms_that_are_not_modelled_are_refused() -> None:
         "[%rd1, {0, 0}], [%r1]",
         "mbarrier.arrive.noComplete.release.cta.shared::cta.b64 %rd1, [%r1], 1",
         "mbarrier.arrive_drop.shared::cta.b64 %rd1, [%r1]",
-        "bar.red.popc.u32 %r1, 0, %p1",
     ):
         opcode = text.split()[0].replace(".", "[.]")
         with pytest.raises(NotModelled, match=rf"{opcode} \(line \d+"):

@@ -20,7 +20,7 @@ from fp4ref.hardware.tmem import Shape
 from fp4ref.ptx.run.operands import address_reader, items_of, reader
 from fp4ref.ptx.run.registry import Action, Form, Step, Wait, instruction
 from fp4ref.ptx.run.spaces import shared_address
-from fp4ref.ptx.run.state import LANES, LaunchContext, WarpState
+from fp4ref.ptx.run.state import LaunchContext, WarpState, lanes_to_mask
 from fp4ref.ptx.text.syntax import Address, Instruction, PtxError
 
 _GROUP = ".cta_group::(?P<group>1|2)"
@@ -159,8 +159,9 @@ def _deposit(state: WarpState, loads: set[Registers]) -> None:
     """Move the results of loads into their registers."""
     for index, (registers, column) in list(state.pending.items()):
         if registers in loads:
-            state.registers[index][:] = registers.words[:, column]
-            state.defined[index] = (1 << LANES) - 1
+            words, known = registers.landed()
+            state.registers[index][:] = words[:, column]
+            state.defined[index] = lanes_to_mask(known[:, column])
             del state.pending[index]
 
 
