@@ -11,19 +11,20 @@ with NumPy in float64. Rewrites docs/other_kernels.md.
 
 from __future__ import annotations
 
+import ast
 import struct
 import subprocess
 import sys
 import tempfile
 import tomllib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
+from other_matmuls import BF16, Mapped, product, scaled_product
 
 from fp4ref.cutlass.toolchain import find_toolchain
 from fp4ref.errors import Fp4refError, NotModelled
@@ -37,7 +38,6 @@ from fp4ref.ptx.text.syntax import Module
 LIST = Path(__file__).with_suffix(".toml")
 PAGE = Path(__file__).parents[1] / "docs" / "other_kernels.md"
 SCHEDULES: tuple[str | int, ...] = ("eager", "late", 1)
-BF16 = np.dtype(ml_dtypes.bfloat16)
 
 _CUBLAS = """#pragma once
 #include <cuda_bf16.h>
@@ -55,10 +55,26 @@ ANY(cublasLtDestroy) ANY(cublasSgemm) ANY(cublasGemmEx)
 STAND_INS = {
     "cublas_v2.h": _CUBLAS,
     "cublasLt.h": '#include "cublas_v2.h"\n',
-    "torch/library.h": """#include <cuda_bf16.h>
+    "torch/library.h": """#pragma once
+#include <cuda_bf16.h>
 #include <tuple>
 #define TORCH_CHECK(...)
+#define TORCH_LIBRARY(name, m) void library_of_##name(at::Library &m)
+namespace at {
+struct Tensor {
+  int size(int) const { return 0; }
+  void *data_ptr() const { return nullptr; }
+  int options() const { return 0; }
+};
+struct Library {
+  template <class... T> void def(T...) {}
+  template <class... T> void impl(T...) {}
+};
+template <class... T> Tensor empty(std::initializer_list<int>, T...) { return {}; }
+}
 """,
+    "ATen/ATen.h": '#include "torch/library.h"\n',
+    "ATen/core/Tensor.h": '#include "torch/library.h"\n',
 }
 """Headers of libraries that no kernel calls."""
 
@@ -136,12 +152,14 @@ def _residual() -> Case:
     return Case([np.zeros(2048, BF16), a, b, np.int32(2048)], {0: (want, 0.0)})
 
 
-CASES: dict[str, Callable[[], Case]] = {
-    "sgemm": _sgemm,
-    "softmax": _softmax,
-    "layernorm": _layernorm,
-    "gelu": _gelu,
-    "residual": _residual,
+CASES: dict[str, Callable[[Mapping[str, Any]], Case]] = {
+    "sgemm": lambda spec: _sgemm(),
+    "softmax": lambda spec: _softmax(),
+    "layernorm": lambda spec: _layernorm(),
+    "gelu": lambda spec: _gelu(),
+    "residual": lambda spec: _residual(),
+    "product": lambda spec: Case(*product(spec)),
+    "scaled product": lambda spec: Case(*scaled_product(spec)),
 }
 
 
@@ -156,8 +174,10 @@ def compile_file(source: Path) -> Module:
     tools = find_toolchain()
     with tempfile.TemporaryDirectory() as folder:
         for name, text in STAND_INS.items():
-            (Path(folder) / name).parent.mkdir(exist_ok=True)
+            (Path(folder) / name).parent.mkdir(parents=True, exist_ok=True)
             (Path(folder) / name).write_text(text)
+        if source.suffix == ".py":
+            source = _inside(source, Path(folder))
         made = Path(folder) / "kernels.ptx"
         command = [
             *(str(tools.nvcc), f"-ccbin={tools.host_compiler}", "-ptx", "-std=c++17"),
@@ -166,6 +186,17 @@ def compile_file(source: Path) -> Module:
         ]
         subprocess.run(command, check=True, capture_output=True)
         return parse(made.read_text())
+
+
+def _inside(source: Path, folder: Path) -> Path:
+    """Write the CUDA text that a Python file has as a string."""
+    (text,) = (
+        node.value
+        for node in ast.walk(ast.parse(source.read_text()))
+        if isinstance(node, ast.Constant) and "__global__" in str(node.value)
+    )
+    (folder / "inside.cu").write_text(str(text))
+    return folder / "inside.cu"
 
 
 def forms(program: Program) -> tuple[int, list[str]]:
@@ -191,12 +222,16 @@ def run(program: Program, spec: dict[str, Any], case: Case, schedule: str | int)
     on = Machine(2, make_schedule(schedule), "shipped")
     params, places = b"", {}
     for i, argument in enumerate(case.arguments):
-        if isinstance(argument, np.ndarray):
+        data, alignment = argument, 128
+        if isinstance(argument, Mapped):
+            address = on.gmem.upload(f"argument {i}", argument.array.reshape(-1))
+            data = argument.at(address).to_bytes()
+        elif isinstance(argument, np.ndarray):
             places[i] = on.gmem.upload(f"argument {i}", argument.reshape(-1))
-            data = struct.pack("<Q", places[i])
+            data, alignment = struct.pack("<Q", places[i]), 8
         else:
-            data = argument.tobytes()
-        params = params.ljust(-(-len(params) // len(data)) * len(data), b"\0") + data
+            data, alignment = argument.tobytes(), argument.itemsize
+        params = params.ljust(-(-len(params) // alignment) * alignment, b"\0") + data
     try:
         launch(
             on,
@@ -204,6 +239,7 @@ def run(program: Program, spec: dict[str, Any], case: Case, schedule: str | int)
             _three(spec["grid"]),
             _three(spec["block"]),
             params,
+            cluster=_three(spec.get("cluster", [1])),
             smem_nbytes=spec.get("smem", 0),
         )
     except Fp4refError as fault:
@@ -246,21 +282,47 @@ def rows(folder: Path) -> Iterator[tuple[str, str, str, str]]:
             elif "grid" not in spec:
                 result = "every form is known; not launched"
             else:
-                case = CASES[file["check"]]()
-                found = {run(program, spec, case, each) for each in SCHEDULES}
-                result = "; ".join(sorted(found))
+                case = CASES[file["check"]](spec)
+                result = _said(
+                    {each: run(program, spec, case, each) for each in SCHEDULES}
+                )
             name = spec["match"].lstrip("0123456789").split("ILi")[0]
+            name += ", " * ("note" in spec) + spec.get("note", "")
             yield name, author, told, result
             print(f"  {name}: {result}", flush=True)
 
 
+def _said(results: Mapping[str | int, str]) -> str:
+    """Return one result for all schedules, or each with its schedules."""
+    found: dict[str, list[str]] = {}
+    for schedule, result in sorted(results.items(), key=lambda each: each[1]):
+        found.setdefault(result, []).append(str(schedule))
+    if len(found) == 1:
+        return next(iter(found))
+    return "; ".join(f"{', '.join(by)}: {result}" for result, by in found.items())
+
+
 NOTES = """
+The products of learn-cuda and of gpu-mode-kernels are written by hand for sm_100a, with
+no library, and ran on B200s: their authors have the times. Their operands make every
+sum exact, so "equal" is every bit. `matmul_tmem_kernel` has M = 64 and A in TMEM; the
+last one is NVFP4.
+
 What is not equal is so by its author's text, and was read there:
 
 - `softmax_forward_kernel4` puts each warp's sum where other warps may still read the
   maximum: a barrier is missing between the two. The schedules here show it.
 - `sgemmVectorize` with tiles of 64 has 64 threads. They load half of a tile of A and
   of B, and then read all of it.
+- `matmul_v1` and `v2` of learn-cuda wait on one mbarrier for the copies and for the
+  MMAs, `v3` on one for each, and nothing keeps the four warps together: one that waits
+  can be lapped by two phases, as in CuTe's tutorial 02. Later versions have roles.
+
+Two things are taken here as their authors' B200s take them. `matmul_v5` to `v7` add 128
+to the TMEM lane in the second CTA of a pair, where PTX has 128 lanes in all:
+`ordering="shipped"` counts from 0 again (`lanes-of-a-pair`). `matmul_tmem_kernel` loads
+32 lanes where M = 64 gives 16 a value, and drops the others (`ld-unset-lanes`); it also
+reads 16 rows behind A for nothing, so A has them here.
 """
 
 
@@ -270,7 +332,7 @@ def render(found: list[tuple[str, str, str, str]]) -> str:
         "# Kernels of other people",
         "",
         "What each needs and does, compiled from its author's file for sm_100a, under",
-        "eager, late and a seed. The bounds are those of a float32 sum in any order or",
+        "eager, late and seed 1. The bounds are those of a float32 sum in any order or",
         "of what the kernel stores. Kernels of CUTLASS, CuTe DSL and Triton are on the",
         "[conformance page](conformance.md). Made by",
         "`conformance/other_texts.py`, which is given a folder of checkouts; none of",
@@ -283,7 +345,7 @@ def render(found: list[tuple[str, str, str, str]]) -> str:
         "| " + " | ".join(cell.replace("|", "\\|") for cell in r) + " |" for r in found
     ]
     ran = sum(result.startswith("equal") for *_, result in found)
-    known = sum("known" in result or "equal" in result for *_, result in found)
+    known = sum(bool(told) and "refused" not in result for _, _, told, result in found)
     summary = (
         f"{len(found)} kernels: {ran} run and are equal, {known} have known forms."
     )
