@@ -32,6 +32,8 @@ class Mutant:
         Which of the places with these lines, where a file has several.
     line
         Their first line's number on the day of the draw; for readers.
+    replaces
+        The mutant that lost its lines before it ran, and for which this one was drawn.
     """
 
     file: str
@@ -40,6 +42,7 @@ class Mutant:
     nth: int
     line: int
     operator: str
+    replaces: str = ""
 
     @property
     def id(self) -> str:
@@ -104,12 +107,20 @@ def mutants() -> list[Mutant]:
     return [Mutant(**row) for row in json.loads(DRAWN.read_text("utf-8"))["mutants"]]
 
 
+def draw_of_record() -> tuple[int, str]:
+    """Return the seed of the draw and the commit it was drawn from."""
+    record = json.loads(DRAWN.read_text("utf-8"))
+    return record["seed"], record["commit"]
+
+
 def keep(seed: int, commit: str, drawn: list[Mutant]) -> None:
-    """Write a draw, and forget the results of another."""
+    """Write a draw."""
     rows = [asdict(each) for each in drawn]
+    for row in rows:
+        if not row["replaces"]:
+            del row["replaces"]
     record = {"seed": seed, "commit": commit, "mutants": rows}
     DRAWN.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
-    RESULTS.write_text("", encoding="utf-8")
 
 
 def results() -> dict[str, dict[str, Any]]:

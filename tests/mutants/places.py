@@ -11,6 +11,7 @@ from __future__ import annotations
 import random
 from collections import defaultdict
 from collections.abc import Iterator
+from dataclasses import replace
 from difflib import SequenceMatcher
 from pathlib import Path
 
@@ -78,25 +79,55 @@ def mutant(file: str, text: str, operator: str, occurrence: int) -> Mutant | Non
     return Mutant(file, old, new, lines_at(text, old).index(start), i + 1, operator)
 
 
+class Pool:
+    """Every place of the four rooms in a tree, with the operators that change it."""
+
+    def __init__(self, root: Path) -> None:
+        self.texts = {
+            str(path.relative_to(root)): path.read_text("utf-8")
+            for room in ROOMS
+            for path in sorted((root / "fp4ref" / room).rglob("*.py"))
+        }
+        self.places = [
+            (file, operators)
+            for file, text in self.texts.items()
+            for operators in places(text).values()
+        ]
+
+    def drawn(self, seed: int | str) -> Iterator[Mutant]:
+        """Yield mutants in a random order: first a place, then an operator."""
+        random_of = random.Random(seed)
+        for at in random_of.sample(range(len(self.places)), len(self.places)):
+            file, operators = self.places[at]
+            found = mutant(file, self.texts[file], *random_of.choice(operators))
+            if found:
+                yield found
+
+
 def draw(root: Path, seed: int, count: int) -> list[Mutant]:
-    """Draw mutants: first a place of the four rooms, then an operator."""
-    texts = {
-        str(path.relative_to(root)): path.read_text("utf-8")
-        for room in ROOMS
-        for path in sorted((root / "fp4ref" / room).rglob("*.py"))
-    }
-    pool = [
-        (file, operators)
-        for file, text in texts.items()
-        for operators in places(text).values()
-    ]
-    random_of = random.Random(seed)
+    """Draw mutants of the four rooms."""
     drawn: dict[str, Mutant] = {}
-    for at in random_of.sample(range(len(pool)), len(pool)):
+    for each in Pool(root).drawn(seed):
+        drawn.setdefault(each.id, each)
         if len(drawn) == count:
             break
-        file, operators = pool[at]
-        found = mutant(file, texts[file], *random_of.choice(operators))
-        if found:
-            drawn.setdefault(found.id, found)
     return list(drawn.values())
+
+
+def draw_instead(
+    root: Path, seed: int, drawn: list[Mutant], lost: set[str]
+) -> list[Mutant]:
+    """Return the draw with another mutant of the same room for each lost one.
+
+    Its seed is the draw's with the lost one's id, so the choice is nobody's.
+    """
+    pool, known = Pool(root), {each.id for each in drawn}
+    found = []
+    for each in drawn:
+        if each.id in lost:
+            others = pool.drawn(f"{seed} {each.id}")
+            other = next(o for o in others if o.room == each.room and o.id not in known)
+            known.add(other.id)
+            each = replace(other, replaces=each.id)
+        found.append(each)
+    return found

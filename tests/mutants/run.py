@@ -4,7 +4,8 @@
 is done is in ``results.jsonl`` beside this file, a line for each mutant, so a run that
 is stopped goes on where it was. ``--survivors`` then runs each survivor against the
 tests of all other rooms that touch its line, and its result gets ``"rooms": "all"``.
-``--draw SEED`` draws others and forgets the results.
+``--draw SEED`` draws others and forgets the results. ``--replace`` draws another mutant
+of the same room for each that has lost its lines before it ran.
 """
 
 from __future__ import annotations
@@ -24,7 +25,16 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from drawn import HERE, RESULTS, Mutant, explained, keep, mutants, results
+from drawn import (
+    HERE,
+    RESULTS,
+    Mutant,
+    draw_of_record,
+    explained,
+    keep,
+    mutants,
+    results,
+)
 from one_mutant import Verdict, changed, verdict
 from which_tests import Touching
 
@@ -187,6 +197,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=float("inf"))
     parser.add_argument("--rooms", nargs="*", default=ROOMS, metavar="ROOM")
     parser.add_argument("--draw", type=int, metavar="SEED")
+    parser.add_argument("--replace", action="store_true")
     parser.add_argument("--again", nargs="*", default=[], metavar="ID")
     parser.add_argument("--survivors", action="store_true")
     parser.add_argument("--summary", action="store_true")
@@ -195,6 +206,14 @@ def main() -> None:
         from places import draw  # needs Cosmic Ray; nothing else does
 
         keep(given.draw, head(), draw(ROOT, given.draw, COUNT))
+        RESULTS.write_text("", encoding="utf-8")
+    if given.replace:
+        from places import draw_instead
+
+        wanted, done = mutants(), results()
+        lost = {e.id for e in wanted if e.id not in done and not e.is_in(ROOT)}
+        seed, commit = draw_of_record()
+        keep(seed, commit, draw_instead(ROOT, seed, wanted, lost))
     if not given.summary:
         given.work.mkdir(parents=True, exist_ok=True)
         work = given.work.resolve()
