@@ -70,11 +70,16 @@ class First:
         settings.register_profile("mutants", database=None, derandomize=True)
         settings.load_profile("mutants")
 
+    def _place(self, test: str) -> int:
+        """Where a test stands, by itself or with all of its file; -1: not wanted."""
+        return self.order.get(test, self.order.get(test.partition("::")[0], -1))
+
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         """Leave what touches the line, file by file, cheapest first."""
-        items[:] = [item for item in items if item.nodeid in self.order]
-        items.sort(key=lambda item: self.order[item.nodeid])
+        place = {item: self._place(item.nodeid) for item in items}
+        items[:] = [item for item in items if place[item] >= 0]
+        items.sort(key=place.__getitem__)
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         """A module that cannot be imported any more is a failure."""

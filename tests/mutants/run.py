@@ -5,7 +5,9 @@ is done is in ``results.jsonl`` beside this file, a line for each mutant, so a r
 is stopped goes on where it was. ``--survivors`` then runs each survivor against the
 tests of all other rooms that touch its line, and its result gets ``"rooms": "all"``.
 ``--draw SEED`` draws others and forgets the results. ``--replace`` draws another mutant
-of the same room for each that has lost its lines before it ran.
+of the same room for each that has lost its lines before it ran. ``--again ID ...
+--tests FILE ...`` tries some mutants in files of tests of any room; only what these
+kill gets a new result.
 """
 
 from __future__ import annotations
@@ -44,6 +46,8 @@ DAY = "20261130"
 
 ROOMS = ["hardware", "layout", "numerics", "ptx"]
 COUNT = 300
+LIMIT = 300
+"""Seconds of CPU time for a file of tests that is named."""
 COMPILED = ("compiled", "decoded_operands", "doubts", "factors", "formats", "sides")
 """Modules whose values Numba keeps in what it compiled from other files."""
 
@@ -97,15 +101,22 @@ def touching(work: Path, room: str) -> Touching:
 
 def tried(mutant: Mutant, tree: Path, measured: Touching) -> Verdict:
     """Run the tests of its room on one mutant."""
-    right = (tree / mutant.file).read_text("utf-8")
-    total = Verdict("survived")
+    parts = measured.tests(mutant)
+    limits = [20 + int(4 * sum(measured.cost[test] for test in part)) for part in parts]
+    return in_parts(mutant, tree, parts, limits)
+
+
+def in_parts(
+    mutant: Mutant, tree: Path, parts: list[list[str]], limits: list[int]
+) -> Verdict:
+    """Run parts of the tests on one mutant, each in its seconds, until one fails."""
+    right, total = (tree / mutant.file).read_text("utf-8"), Verdict("survived")
     environment = {"FP4REF_SEED": DAY}
     stem = Path(mutant.file).stem
     with tempfile.TemporaryDirectory() as fresh:
         if stem.endswith("_jit") or stem in COMPILED:
             environment["NUMBA_CACHE_DIR"] = fresh
-        for part in measured.tests(mutant):
-            limit = 20 + int(4 * sum(measured.cost[test] for test in part))
+        for part, limit in zip(parts, limits, strict=True):
             with changed(tree, mutant.file, mutant.changed(right)):
                 found = verdict(tree, part, limit, environment)
             total = found.after(total)
@@ -190,6 +201,18 @@ def run_survivors(work: Path, seconds: float) -> None:
             keep_result({"id": each.id} | found | {"rooms": "all"})
 
 
+def run_files(work: Path, ids: set[str], files: list[str]) -> None:
+    """Try mutants in files of tests of any room; a survivor keeps its old result."""
+    tree = copied(work)
+    for each in mutants():
+        if each.id in ids:
+            found = in_parts(
+                each, tree, [[file] for file in files], [LIMIT] * len(files)
+            )
+            if found.verdict != "survived":
+                keep_result({"id": each.id} | vars(found))
+
+
 def main() -> None:
     """Draw, run, say."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -199,6 +222,7 @@ def main() -> None:
     parser.add_argument("--draw", type=int, metavar="SEED")
     parser.add_argument("--replace", action="store_true")
     parser.add_argument("--again", nargs="*", default=[], metavar="ID")
+    parser.add_argument("--tests", nargs="*", default=[], metavar="FILE")
     parser.add_argument("--survivors", action="store_true")
     parser.add_argument("--summary", action="store_true")
     given = parser.parse_args()
@@ -217,7 +241,9 @@ def main() -> None:
     if not given.summary:
         given.work.mkdir(parents=True, exist_ok=True)
         work = given.work.resolve()
-        if given.survivors:
+        if given.tests:
+            run_files(work, set(given.again), given.tests)
+        elif given.survivors:
             run_survivors(work, given.seconds)
         else:
             run(work, given.seconds, given.rooms, set(given.again))

@@ -225,6 +225,31 @@ def test_a_margin_of_half_goes_red(monkeypatch):
     assert three_lost_bits() != 0
 
 
+@pytest.mark.parametrize("group", range(4))
+def test_a_group_of_zeros_in_doubtful_sums_has_no_exponent(group):
+    """Its scale is the largest, and C and the other groups are small beside it."""
+    model = block_scaled("below_the_kept_bits", 5, 40, 50, 512)
+    a, sfa = model.a.reshape(40, -1, 4, 16).copy(), model.sfa.reshape(40, -1, 4).copy()
+    a[:, :, group], sfa[:, :, group] = 0, 0x7E
+    model = replace(model, a=a.reshape(40, -1), sfa=sfa.reshape(40, -1))
+    d, report = tiers.multiply(model)
+    assert report.shares[Tier.INTEGER] > 0
+    assert_bits_equal(d, of_integers(model))
+
+
+@needs_loops
+def test_sums_of_zero_are_no_doubt_and_leave_the_model_as_it_says_itself():
+    ones = np.full((8, 128), 2, np.uint8)
+    scales = np.full((8, 8), 0x38, np.uint8)
+    b = ones.copy()
+    b[:, ::2] |= 8  # minus one
+    model = BlockScaledModel(ones, b, scales, scales, ScaleFormat.UE4M3, 16)
+    at, c, before = np.arange(8), np.zeros((8, 8), np.float32), repr(model)
+    assert model.add_groups(at, at, slice(0, 2), c) == 0
+    assert not c.any()
+    assert repr(model) == before
+
+
 def test_a_doubt_margin_of_nothing_goes_red_without_numba(monkeypatch):
     monkeypatch.setattr(compiled, "AVAILABLE", False)
     assert differences("below_the_kept_bits") == 0

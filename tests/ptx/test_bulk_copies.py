@@ -9,6 +9,7 @@ import pytest
 from on_lanes import machine, run
 
 from fp4ref.errors import HardwareFault, MisalignedAddress
+from fp4ref.ptx import PtxError
 
 DATA = np.random.default_rng(7).integers(0, 256, 2048).astype(np.uint8)
 PARAMS = ".param .u64 k_in, .param .u64 k_out"
@@ -80,6 +81,14 @@ def test_a_multicast_load_arrives_in_the_ctas_of_the_mask() -> None:
     opcode = LOAD.replace("SPACE", "cluster") + ".multicast::cluster"
     load = f"mov.b16 %h1, 1; @%p1 {opcode} [%r1], [%rd1], 2048, [%r2], %h1;"
     assert np.array_equal(copied(load), DATA)
+
+
+def test_a_mask_and_a_hint_are_operands_beside_the_others() -> None:
+    opcode = LOAD.replace("SPACE", "cluster") + ".multicast::cluster.L2::cache_hint"
+    load = f"mov.b16 %h1, 1; @%p1 {opcode} [%r1], [%rd1], 2048, [%r2], %h1"
+    assert np.array_equal(copied(f"{load}, %rd1;"), DATA)
+    with pytest.raises(PtxError, match="takes 6 operands"):
+        copied(f"{load};")
 
 
 def test_a_wrong_count_of_bytes_hangs_and_is_named() -> None:

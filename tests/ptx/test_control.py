@@ -293,6 +293,18 @@ def test_a_warp_of_fewer_threads_is_whole() -> None:
     run("bar.sync 0; bar.warp.sync 0xffffffff;", threads=40)
 
 
+def test_threads_that_the_block_has_not_write_nothing() -> None:
+    on = machine()
+    out = on.gmem.upload("out", np.full(96, 7, np.uint32))
+    run(
+        f"mov.u32 %r1, %tid.x; mad.wide.u32 %rd1, %r1, 4, {out};"
+        "st.global.u32 [%rd1], 1;",
+        threads=40,
+        on=on,
+    )
+    assert on.gmem.contents(out, 96 * 4).view(np.uint32).tolist() == [1] * 40 + [7] * 56
+
+
 def test_uniform_branch_that_splits_is_a_fault() -> None:
     with pytest.raises(PartialWarp, match=r"bra\.uni taken by 5 of 32"):
         run("mov.u32 %r1, %tid.x; setp.lt.u32 %p1, %r1, 5; @%p1 bra.uni E; E:")

@@ -64,6 +64,20 @@ def test_256_bits_are_for_global_memory_alone() -> None:
         run("ld.shared.v8.b32 {%r1,%r2,%r3,%r4,%r5,%r6,%r7,%r8}, [%r1];")
 
 
+@pytest.mark.parametrize("priority", ["evict_first", "evict_normal"])
+def test_a_priority_of_l2_goes_with_256_bits(priority: str) -> None:
+    """PTX: .level2::eviction_priority is for .v8.b32, .v4.b64 and what is as wide."""
+    on = machine()
+    source = on.gmem.upload("source", np.arange(8 * 32, dtype=np.uint32))
+    at = f"mad.wide.u32 %rd1, %tid32, 32, {source};"
+    wide = f"ld.global.L2::{priority}.v4.b64 {{_, _, _, %rd2}}, [%rd1];"
+    d = lanes(f"{at} {wide} cvt.u32.u64 %d, %rd2;", "u4", on=on)
+    np.testing.assert_array_equal(d, np.arange(32) * 8 + 6)
+    narrow = f"ld.global.L2::{priority}.v4.b32 {{_, _, _, %d}}, [%rd1];"
+    with pytest.raises(PtxError, match="moves 16 bytes; a priority of L2 goes with 32"):
+        lanes(at + narrow, "u4", on=on)
+
+
 def test_128_bit_registers() -> None:
     a, b = bits64(3, 64), bits64(4, 64)
     body = (

@@ -16,6 +16,7 @@ from fp4ref.errors import (
     UninitialisedRead,
 )
 from fp4ref.hardware.advisory import Advisory
+from fp4ref.hardware.clc import ClcFault
 from fp4ref.hardware.tensor_map import DataType, TensorMap, TensorMapError
 from fp4ref.ptx import IssueFault, PtxError, UndefinedRegister
 
@@ -54,6 +55,25 @@ def test_clc_answers_and_undefined_coordinates() -> None:
     careless = body.replace("selp.u32 %r8, %r8, 9, %p3;", "")
     with pytest.raises(UndefinedRegister, match="%r8"):
         run(careless, on=on, grid=(3, 1, 1))
+
+
+def test_a_request_after_a_refusal_that_was_read_is_a_fault() -> None:
+    """A CTA alone finds no other; it is a fault to ask again once it knows."""
+    request = (
+        "@%p1 mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r1], 16;"
+        "@%p1 clusterlaunchcontrol.try_cancel.async.shared::cta"
+        ".mbarrier::complete_tx::bytes.b128 [%r3], [%r1];"
+    )
+    wait = (
+        "W{0}: mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r1], {0};@!%p2 bra W{0};"
+    )
+    start = (
+        f".shared .align 16 .b8 answer[16]; {init(1)} mov.u32 %r3, answer; {request}"
+    )
+    start += wait.format(0)
+    run(start + request + wait.format(1))
+    with pytest.raises(ClcFault, match="after a request that found no cluster left"):
+        run(start + "ld.shared.b128 %q1, [%r3];" + request + wait.format(1))
 
 
 # -- TMA and TMEM ---------------------------------------------

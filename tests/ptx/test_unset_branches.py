@@ -68,3 +68,12 @@ def test_lanes_that_have_a_value_still_take_their_sides() -> None:
     )
     assert found.tolist() == [1] * 8 + [2] * 24
     assert np.unique(found).size == 2
+
+
+def test_lanes_that_were_not_in_the_branch_keep_what_it_may_have_written() -> None:
+    body = (
+        "mov.b32 %r8, 5; setp.lt.u32 %p4, %tid32, 8; mov.b32 %d, 7;"
+        f"@%p4 bra BESIDE; {CHOICE} BESIDE: @%p4 mov.b32 %d, %r8;"
+    )
+    found = lanes(body, "u4", on=machine(ordering="shipped"))
+    assert found.tolist() == [5] * 8 + [7] * 24
