@@ -33,7 +33,7 @@ class Mutant:
     line
         Their first line's number on the day of the draw; for readers.
     replaces
-        The mutant that lost its lines before it ran, and for which this one was drawn.
+        The mutant that lost its lines, and in whose place this one stands.
     """
 
     file: str

@@ -175,6 +175,19 @@ def test_blocks_of_32_go_through_float32_slabs(monkeypatch, numba):
     assert_bits_equal(d, of_integers(model))
 
 
+def test_rows_around_one_that_is_too_wide_are_put_in_their_places():
+    """Row 5 and column 9 are wider than float32; the others take its slabs."""
+    rng = np.random.default_rng(33)
+    a, b = rng.integers(0, 16, (2, 40, 512), np.uint8)
+    sfa, sfb = rng.integers(124, 128, (2, 40, 512 // 32)).astype(np.uint8)
+    sfa[5, ::2] = sfb[9, ::2] = 10
+    model = BlockScaledModel(a, b, sfa, sfb, ScaleFormat.UE8M0, 32)
+    d, report = tiers.multiply(model)
+    assert "wider than float32" in str(report)
+    assert report.shares[Tier.FLOAT32] > 0.9
+    assert_bits_equal(d, of_integers(model))
+
+
 def edge(scale_format: ScaleFormat, groups_of_a: list, groups_of_b: list) -> float:
     """Return how far one output is from the model's; a group is codes and a scale."""
     sides = []
@@ -226,15 +239,13 @@ def test_a_margin_of_half_goes_red(monkeypatch):
 
 
 @pytest.mark.parametrize("group", range(4))
-def test_a_group_of_zeros_in_doubtful_sums_has_no_exponent(group):
-    """Its scale is the largest, and C and the other groups are small beside it."""
-    model = block_scaled("below_the_kept_bits", 5, 40, 50, 512)
-    a, sfa = model.a.reshape(40, -1, 4, 16).copy(), model.sfa.reshape(40, -1, 4).copy()
-    a[:, :, group], sfa[:, :, group] = 0, 0x7E
-    model = replace(model, a=a.reshape(40, -1), sfa=sfa.reshape(40, -1))
-    d, report = tiers.multiply(model)
-    assert report.shares[Tier.INTEGER] > 0
-    assert_bits_equal(d, of_integers(model))
+def test_a_group_of_zeros_in_a_doubtful_sum_has_no_exponent(group):
+    """1 and 2^-20 less what is lost: beside its scale of 2^26, 2^-20 would be, too."""
+    a = [([2], 127), ([2], 117), ([7, 7, 4, 1], 107)]
+    b = [([2], 127), ([2], 117), ([15, 14, 11, 11], 106)]
+    for side in (a, b):
+        side.insert(group, ([], 140))
+    assert edge(ScaleFormat.UE8M0, a, b) == 0
 
 
 @needs_loops

@@ -293,16 +293,11 @@ def test_a_warp_of_fewer_threads_is_whole() -> None:
     run("bar.sync 0; bar.warp.sync 0xffffffff;", threads=40)
 
 
-def test_threads_that_the_block_has_not_write_nothing() -> None:
+def test_threads_that_the_block_has_not_do_nothing() -> None:
     on = machine()
-    out = on.gmem.upload("out", np.full(96, 7, np.uint32))
-    run(
-        f"mov.u32 %r1, %tid.x; mad.wide.u32 %rd1, %r1, 4, {out};"
-        "st.global.u32 [%rd1], 1;",
-        threads=40,
-        on=on,
-    )
-    assert on.gmem.contents(out, 96 * 4).view(np.uint32).tolist() == [1] * 40 + [7] * 56
+    total = on.gmem.upload("total", np.zeros(1, np.uint32))
+    run(f"mov.u64 %rd1, {total}; red.global.add.u32 [%rd1], 1;", threads=40, on=on)
+    assert on.gmem.contents(total, 4).view(np.uint32).tolist() == [40]
 
 
 def test_uniform_branch_that_splits_is_a_fault() -> None:
@@ -315,6 +310,24 @@ def test_bar_sync_without_a_count_does_not_wait_for_warps_that_exited() -> None:
         "mov.u32 %r1, %warpid; setp.eq.u32 %p1, %r1, 1; @%p1 exit; bar.sync 0;",
         threads=96,
     )
+
+
+@pytest.mark.parametrize("word", ["bar", "bar.cta", "barrier", "barrier.cta"])
+def test_a_warp_that_arrives_goes_on_and_the_other_waits_for_it(word: str) -> None:
+    body = f"""
+        .shared .align 4 .b8 word[4]; mov.u32 %r1, word;
+        setp.lt.u32 %p1, %tid32, 32; setp.eq.u32 %p2, %tid32, 32;
+        @%p1 bra WAITS;
+        @%p2 st.shared.b32 [%r1], 9;
+        {word}.arrive 1, 64;
+        bra.uni END;
+    WAITS:
+        bar.sync 1, 64;
+        ld.shared.b32 %d, [%r1];
+    END:
+    """
+    found = lanes(f"mov.b32 %d, 0; {body}", "u4", a=np.zeros(64, np.uint32))
+    assert found.tolist() == [9] * 32 + [0] * 32
 
 
 def test_trap_and_brkpt_stop_with_the_line() -> None:

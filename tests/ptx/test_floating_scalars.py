@@ -155,3 +155,19 @@ def test_a_double_is_compared_with_a_literal() -> None:
     a = np.array([0.5, 0.0, -0.0, -1, np.nan], np.float64)
     body = "setp.leu.f64 %p1, %a, 0d0000000000000000; selp.b32 %d, 1, 0, %p1;"
     assert lanes(body, "u4", a=a).tolist() == [0, 1, 1, 1, 1]
+
+
+def test_mad_of_float64_is_fma_with_its_nans() -> None:
+    """Of a, b and c the NaN of b comes first, then c's, then a's; it becomes quiet."""
+    one, nans = 0x3FF0000000000000, [0x7FF0000000000001 + i for i in range(3)]
+    which = np.arange(32) % 8
+    a, b, c = (
+        np.where(which >> i & 1, np.uint64(nan), np.uint64(one)).astype(np.uint64)
+        for i, nan in enumerate(nans)
+    )
+    quiet = 1 << 51
+    first = [None, 0, 1, 1, 2, 2, 1, 1]
+    want = [0x4000000000000000 if i is None else nans[i] | quiet for i in first] * 4
+    for name in ("mad", "fma"):
+        text = f"{name}.rn.f64 %d, %a, %b, %c;"
+        assert lanes(text, "u8", a=a, b=b, c=c).tolist() == want

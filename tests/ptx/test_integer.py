@@ -219,6 +219,21 @@ def test_lop3_is_its_truth_table(table: int) -> None:
     np.testing.assert_array_equal(d, want)
 
 
+@pytest.mark.parametrize("signs", ["uu", "us", "su", "ss"])
+def test_dp4a_adds_products_of_bytes(signs: str) -> None:
+    a, b, c = bits32(31), bits32(32), bits32(33)
+    text = f"dp4a.{signs[0]}32.{signs[1]}32 %d, %a, %b, %c;"
+    found = lanes(text, "u4", a=a, b=b, c=c)
+    kinds = [{"s": np.int8, "u": np.uint8}[sign] for sign in signs]
+    for x, y, z, result in zip(a, b, c, found, strict=True):
+        one, other = (
+            np.frombuffer(v.tobytes(), kind).tolist()
+            for v, kind in zip((x, y), kinds, strict=True)
+        )
+        products = sum(i * j for i, j in zip(one, other, strict=True))
+        assert int(result) == (int(z) + products) % (1 << 32)
+
+
 @pytest.mark.parametrize(("way", "limit"), [(w, m) for w in "lr" for m in
                                             ("wrap", "clamp")])  # fmt: skip
 def test_shf_shifts_a_pair(way: str, limit: str) -> None:

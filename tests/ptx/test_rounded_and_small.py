@@ -65,6 +65,26 @@ def test_a_half_may_take_part_in_a_float32_sum(kind: str, way: str) -> None:
     assert checked > 900
 
 
+@pytest.mark.parametrize("way", ["rz", "rm", "rp"])
+def test_ftz_flushes_what_is_small_when_it_is_rounded_at_24_bits(way: str) -> None:
+    """Products within a few units of 2^-126, in a direction: the exponent is free."""
+    rng = np.random.default_rng(9)
+    a = (0x00800000 + rng.integers(0, 4, 256)).astype(np.uint32)
+    b = (0x3F800000 + rng.integers(-4, 5, 256)).astype(np.uint32)
+    a |= (rng.integers(0, 2, 256) << 31).astype(np.uint32)
+    x, y = a.view(np.float32), b.view(np.float32)
+    found = lanes(f"mul.{way}.ftz.f32 %d, %a, %b;", "f4", a=x, b=y)
+    flushed = 0
+    for one, other, result in zip(x, y, found, strict=True):
+        exact = Fraction(float(one)) * Fraction(float(other))
+        want = rounded(exact * 2**100, way) * 2.0**-100
+        if abs(want) < 2.0**-126:
+            want = math.copysign(0.0, exact)
+            flushed += 1
+        assert (float(result), np.signbit(result)) == (want, want < 0 or exact < 0)
+    assert 30 < flushed < 226
+
+
 @pytest.mark.parametrize("name", ["eq", "ne", "lt", "le", "gt", "ge", "ltu", "nan"])
 @pytest.mark.parametrize("kind", HALVES)
 def test_a_pair_of_halves_gives_a_predicate_for_each(kind: str, name: str) -> None:
