@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
+import inspect
 import os
+import pkgutil
 import subprocess
 import sys
 import threading
@@ -10,6 +13,7 @@ from itertools import pairwise
 
 import pytest
 
+from fp4ref import numerics
 from fp4ref.numerics import compiled
 
 
@@ -29,6 +33,24 @@ def test_pieces_run_at_once(monkeypatch):
     monkeypatch.setattr(compiled, "THREADS", 2)
     both = threading.Barrier(2, timeout=60)
     assert len(compiled.in_pieces(lambda *_: both.wait(), 2, 1)) == 2
+
+
+def test_loops_over_a_range_of_rows_release_the_lock_of_python():
+    """Else pieces on threads would take turns."""
+    pytest.importorskip("numba")
+    found = {}
+    for module in pkgutil.iter_modules(numerics.__path__):
+        if module.name.endswith("_jit"):
+            loops = vars(importlib.import_module(f"fp4ref.numerics.{module.name}"))
+            for name, loop in loops.items():
+                function = getattr(loop, "py_func", None)
+                if (
+                    function
+                    and next(iter(inspect.signature(function).parameters)) == "first"
+                ):
+                    found[module.name, name] = loop.targetoptions.get("nogil", False)
+    assert len(found) >= 12
+    assert [name for name, released in found.items() if not released] == []
 
 
 def test_an_error_in_a_piece_is_raised(monkeypatch):

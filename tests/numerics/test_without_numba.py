@@ -32,6 +32,18 @@ SMALL = [
 ]
 
 
+def test_c_is_a_significand_and_an_exponent_subnormal_or_not():
+    rng = np.random.default_rng(4)
+    fields, fractions = rng.integers(0, 3, 300), rng.integers(0, 1 << 23, 300)
+    bits = np.append(fields << 23 | fractions, [0, 1, 0x7FFFFF, 0x800000, 0x7F7FFFFF])
+    bits = np.concatenate([bits, bits | 1 << 31])
+    significand, exponent = dot_arrays.split_c(bits, -200)
+    values = bits.astype(np.uint32).view(np.float32).astype(np.float64)
+    assert (np.ldexp(significand.astype(np.float64), exponent - 23) == values).all()
+    assert (exponent[values == 0] == -200).all()
+    assert (np.abs(significand) < 1 << 24).all()
+
+
 @pytest.mark.parametrize("start", ["raw", "zero"])
 @pytest.mark.parametrize(("scale_format", "vec_size"), LEGAL)
 def test_block_scaled_chains_are_the_compiled_ones(scale_format, vec_size, start):
