@@ -77,9 +77,8 @@ class First:
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         """Leave what touches the line, file by file, cheapest first."""
-        place = {item: self._place(item.nodeid) for item in items}
-        items[:] = [item for item in items if place[item] >= 0]
-        items.sort(key=place.__getitem__)
+        items[:] = [item for item in items if self._place(item.nodeid) >= 0]
+        items.sort(key=lambda item: self._place(item.nodeid))
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         """A module that cannot be imported any more is a failure."""

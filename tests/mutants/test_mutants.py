@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import run
 from drawn import DRAWN, Mutant, explained, mutants, results
-from one_mutant import Verdict
+from one_mutant import First, Verdict
 from touching import CALL, watched
 from which_tests import Touching
 
@@ -102,6 +103,27 @@ def test_a_survivor_meets_the_other_rooms_that_touch_its_line(monkeypatch) -> No
     assert (found.verdict, found.tests, len(asked)) == ("killed", 6, 2)
 
 
+def test_a_file_that_is_named_stands_for_all_its_tests() -> None:
+    found = ["b.py::two", "a.py::other", "b.py::one", "c.py::t", "a.py::wanted"]
+    items = [SimpleNamespace(nodeid=test) for test in found]
+    First(["a.py::wanted", "b.py"]).pytest_collection_modifyitems(items)  # type: ignore[arg-type]
+    assert [each.nodeid for each in items] == ["a.py::wanted", "b.py::two", "b.py::one"]
+
+
+def test_only_what_a_named_file_kills_gets_a_result(monkeypatch) -> None:
+    drawn, kept = [at(11, ""), at(12, "")], []
+    said = {
+        drawn[0].id: Verdict("killed", "b.py::one"),
+        drawn[1].id: Verdict("survived"),
+    }
+    monkeypatch.setattr(run, "mutants", lambda: [*drawn, at(13, "")])
+    monkeypatch.setattr(run, "copied", lambda work: work)
+    monkeypatch.setattr(run, "in_parts", lambda mutant, *_: said[mutant.id])
+    monkeypatch.setattr(run, "keep_result", kept.append)
+    run.run_files(Path("work"), set(said), ["b.py"])
+    assert [row["id"] for row in kept] == [drawn[0].id]
+
+
 def test_the_record_is_of_this_draw() -> None:
     drawn = {each.id: each for each in mutants()}
     assert len(drawn) == 300 == len(json.loads(DRAWN.read_text("utf-8"))["mutants"])
@@ -110,6 +132,6 @@ def test_the_record_is_of_this_draw() -> None:
     }
     found = results()
     assert found.keys() <= drawn.keys()
-    alive = {id for id, row in found.items() if row["verdict"] == "survived"}
-    assert explained().keys() <= alive
-    assert all(row["by"] for id, row in found.items() if id not in alive)
+    killed = {id for id, row in found.items() if row["verdict"] != "survived"}
+    assert all(found[id]["by"] for id in killed)
+    assert not explained().keys() & killed

@@ -170,6 +170,17 @@ def test_what_is_wrong_is_named_with_the_line(text: str, match: str) -> None:
         parse(kernel(text))
 
 
+def test_the_line_is_that_of_the_last_token_that_was_read() -> None:
+    text = kernel("\n\n  mov.u32 %r1, 7\n\n  8;\n")
+    number = text.splitlines().index("  8;") + 1
+    with pytest.raises(PtxError, match=f"PTX line {number}: expected ',' or ';'"):
+        parse(text)
+    number = text.splitlines().index("  mov.u32 %r1, 7") + 1
+    cut = text[: text.index(", 7")]
+    with pytest.raises(PtxError, match=f"PTX line {number}: the text ends"):
+        parse(cut)
+
+
 # -- garbled text ---------------------------------------------
 
 SAMPLE = (
