@@ -254,3 +254,12 @@ def test_past_the_last_constant_is_not_constant() -> None:
         "isspacep.const %p1, %rd2; selp.u32 %d, 1, 0, %p1;"
     )
     assert not lanes(body, "u4", module=CONSTANTS).any()
+
+
+def test_a_moved_predicate_has_a_value_where_its_source_has() -> None:
+    some = "setp.lt.u32 %p1, %tid32, 8; @%p1 setp.lt.u32 %p2, %tid32, 4;"
+    use = "mov.b32 %d, 7; {guard} selp.b32 %d, 1, 0, %p3;"
+    found = lanes(f"{some} mov.pred %p3, %p2; {use.format(guard='@%p1')}", "u4")
+    assert found.tolist() == [1] * 4 + [0] * 4 + [7] * 24
+    with pytest.raises(UndefinedRegister, match="%d is used, but was never written"):
+        lanes(f"{some} mov.pred %p3, %p2; {use.format(guard='')}", "u4")
