@@ -16,7 +16,7 @@ from fp4ref.errors import (
     MisalignedAddress,
     OutOfBounds,
 )
-from fp4ref.hardware import cluster, mbarrier, smem
+from fp4ref.hardware import cluster, mbarrier, named_barrier, smem
 from fp4ref.hardware.mbarrier_unit import MbarrierState
 
 LIMIT = (1 << 20) - 1
@@ -278,6 +278,21 @@ def test_b28_too_few_arrivals_deadlock_by_name():
     assert "parity 0" in on
     assert "127 of 128 arrivals" in on
     assert "warp0" in released_by
+
+
+def test_two_warps_that_each_arrive_too_late_for_the_other_miss_one_arrival_each():
+    def body(warp):
+        if warp.index == 0:
+            mbarrier.init(warp, MBAR, 2)
+            mbarrier.init(warp, MBAR + 8, 2)
+        yield from named_barrier.sync(warp, 0, 64)
+        mine, other = MBAR + 8 * warp.index, MBAR + 8 * (1 - warp.index)
+        mbarrier.arrive(warp, mine)
+        yield from mbarrier.try_wait(warp, mine, 0)
+        mbarrier.arrive(warp, other)
+
+    with pytest.raises(DeadlockError, match=r"root: .* 1 of 2 arrivals are missing"):
+        launch(machine(), body, body)
 
 
 def test_b28_producer_that_starts_with_parity_0_deadlocks():

@@ -24,6 +24,15 @@ def three_threads(monkeypatch: pytest.MonkeyPatch):
     BLAS.set(before)
 
 
+@pytest.mark.parametrize("error", [OSError, ImportError])
+def test_without_the_library_there_is_no_openblas(monkeypatch, error) -> None:
+    def missing(*_):
+        raise error
+
+    monkeypatch.setattr(blas_threads.ctypes, "CDLL", missing)
+    assert blas_threads._open_blas.__wrapped__() is None
+
+
 @needs_openblas
 @pytest.mark.usefixtures("three_threads")
 def test_blas_is_held_to_one_thread_and_let_go_by_the_last() -> None:

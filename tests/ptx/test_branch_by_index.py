@@ -40,6 +40,19 @@ def test_lanes_of_a_false_guard_go_on() -> None:
     assert found.tolist() == want
 
 
+def test_a_label_right_behind_may_be_in_the_list() -> None:
+    """Lanes that go on and lanes that jump there are the same from there on."""
+    body = """
+        table: .branchtargets NEXT, AFTER;
+        setp.lt.u32 %p1, %tid32, 16; mov.b32 %d, 7;
+        @%p1 brx.idx %a, table;
+    NEXT: add.u32 %d, %d, 100;
+    AFTER: add.u32 %d, %d, 50;
+    """
+    found = lanes(body, "u4", a=np.arange(32, dtype=np.uint32) % 2)
+    assert found.tolist() == [157, 57] * 8 + [157] * 16
+
+
 def test_an_index_past_the_list_is_a_fault_with_its_line() -> None:
     index = np.array([0, 4] * 16, np.uint32)
     with pytest.raises(BranchOutOfTable, match="index 4 of 4 targets"):

@@ -136,6 +136,26 @@ def test_remote_shared_memory_by_lane() -> None:
         run("ld.shared::cluster.u32 %r1, [0x5000400];")
 
 
+def test_remote_shared_memory_by_byte() -> None:
+    on = machine(sms=2)
+    out = on.gmem.upload("out", np.zeros(64, np.uint8))
+    body = f"""
+        .shared .b8 all[32];
+        mov.u32 %r1, all; mov.u32 %r2, %tid.x; add.u32 %r3, %r1, %r2;
+        mov.u32 %r4, %cluster_ctarank; mad.lo.u32 %r5, %r4, 100, %r2;
+        st.shared.u8 [%r3], %r5;
+        barrier.cluster.arrive.release.aligned; barrier.cluster.wait.acquire.aligned;
+        shr.u32 %r6, %r2, 4; mapa.shared::cluster.u32 %r7, %r3, %r6;
+        ld.shared::cluster.u8 %r8, [%r7];
+        mad.lo.u32 %r9, %r4, 32, %r2; cvt.u64.u32 %rd1, %r9;
+        add.u64 %rd1, %rd1, {out}; st.global.u8 [%rd1], %r8;
+        barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;
+    """
+    run(body, on=on, grid=(2, 1, 1), cluster=(2, 1, 1))
+    want = [lane + 100 * (lane >> 4) for lane in range(32)]
+    assert on.gmem.contents(out, 64).tolist() == want * 2
+
+
 def test_of_two_lanes_that_store_to_one_address_the_last_wins() -> None:
     for trace in (False, True):
         body = f"{SHARED} st.shared.u32 [%r1], %tid32; bar.warp.sync -1;"
@@ -219,6 +239,14 @@ def test_bad_accesses_are_faults(
     body = f"{SHARED} mov.u64 %rd1, {small}; mov.u16 %h1, 1; {text}"
     with pytest.raises(fault, match=match):
         run(body, on=on)
+
+
+def test_a_fault_says_at_which_statement_it_happened() -> None:
+    body = "mov.u32 %r1, 1;\n    ld.shared.u32 %r2, [0];\n    mov.u32 %r3, 1;"
+    number = kernel(body).splitlines().index("    ld.shared.u32 %r2, [0];") + 1
+    with pytest.raises(OutOfBounds) as caught:
+        run(body)
+    assert caught.value.statement == f"PTX:{number}"
 
 
 def test_a_store_to_a_parameter_is_refused() -> None:

@@ -160,6 +160,13 @@ def test_a_generic_address_may_be_in_either_space():
             "tensormap.replace.tile.swizzle_mode.shared::cta.b1024.b32 [%r1], 4;",
             "0 to 3",
         ),
+        *(
+            (
+                f"tensormap.replace.tile.{field}.shared::cta.b1024.b32 [%r1], {most};",
+                f"0 to {most - 1}",
+            )
+            for field, most in [("interleave_layout", 3), ("fill_mode", 2)]
+        ),
         (COPY.replace("128;", "64;"), "a size from 128 to 128"),
         (ACQUIRE.replace("128;", "64;"), "a size from 128 to 128"),
     ],
