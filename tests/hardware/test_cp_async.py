@@ -56,6 +56,15 @@ def test_each_lane_copies_its_bytes(schedule, nbytes):
     launch(on, body)
 
 
+def test_its_events_name_the_first_lanes_destination():
+    on, source = uploaded(trace=True)
+    launch(on, lambda warp: copied(warp, source))
+    events = [e for e in on.recorder.trace if e.operation == "cp.async"]
+    assert len(events) == 2  # issued and landed
+    for event in events:
+        assert event.operands == {"smem": TILE, "lanes": 8, "nbytes": 32}
+
+
 @pytest.mark.parametrize("schedule", ["eager", "late", 3])
 def test_what_is_not_read_becomes_zero(schedule):
     on, source = uploaded(schedule)

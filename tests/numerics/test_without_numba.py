@@ -14,7 +14,7 @@ from dot_operands import LEGAL, random_operands
 
 from fp4ref.numerics import dot_arrays, dot_jit, dot_unscaled_jit
 from fp4ref.numerics.decoded_operands import decode_a, decode_b, decode_terms
-from fp4ref.numerics.elements import ElementFormat
+from fp4ref.numerics.elements import ElementFormat, ScaleFormat
 
 TESTS = Path(__file__).parents[1]
 SUITES = sorted(
@@ -58,6 +58,21 @@ def test_block_scaled_chains_are_the_compiled_ones(scale_format, vec_size, start
     dot_jit.chain_rows(0, 30, a, b, compiled)
     dot_arrays.chain_block_scaled(a, b, arrays)
     assert_bits_equal(arrays, compiled)
+
+
+@pytest.mark.parametrize("group", range(4))
+def test_a_group_of_zeros_has_no_exponent_in_arrays_either(group):
+    """1 and 2^-20: beside the scales of a group of zeros, 2^26, 2^-20 would be lost."""
+    codes, scales = np.zeros((1, 4, 16), np.uint8), np.full((1, 4), 140, np.uint8)
+    others = [g for g in range(4) if g != group]
+    codes[0, others, 0] = 2
+    scales[0, others] = 127, 117, 117
+    one = (codes.reshape(1, 64), scales)
+    a = decode_a(*one, scale_format=ScaleFormat.UE8M0, vec_size=16)
+    b = decode_b(*one, scale_format=ScaleFormat.UE8M0, vec_size=16)
+    d = np.zeros((1, 1), np.uint32)
+    dot_arrays.chain_block_scaled(a, b, d)
+    assert d.view(np.float32)[0, 0] == 1 + 2 * 2.0**-20
 
 
 @pytest.mark.parametrize("start", ["raw", "zero"])
