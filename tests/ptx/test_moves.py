@@ -263,3 +263,15 @@ def test_a_moved_predicate_has_a_value_where_its_source_has() -> None:
     assert found.tolist() == [1] * 4 + [0] * 4 + [7] * 24
     with pytest.raises(UndefinedRegister, match="%d is used, but was never written"):
         lanes(f"{some} mov.pred %p3, %p2; {use.format(guard='')}", "u4")
+
+
+@pytest.mark.parametrize("at", range(4))
+def test_bytes_of_a_register_without_a_value_have_none_the_first_of_all_too(at) -> None:
+    """%b0 is the first register that the kernel declares."""
+    parts = ["%b1"] * 4
+    parts[at] = "%b0"
+    body = (
+        f"cvt.rn.satfinite.e2m1x2.f32 %b1, %a, %a; mov.b32 %d, {{{', '.join(parts)}}};"
+    )
+    with pytest.raises(UndefinedRegister, match="%d is used, but was never written"):
+        lanes(body, "u4", a=np.ones(32, np.float32))
