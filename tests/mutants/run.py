@@ -211,6 +211,8 @@ def run_files(work: Path, ids: set[str], files: list[str]) -> None:
             )
             if found.verdict != "survived":
                 keep_result({"id": each.id} | vars(found))
+            else:
+                print(f"{each.id} survived {found.tests} tests", flush=True)
 
 
 def main() -> None:

@@ -135,3 +135,12 @@ def test_the_record_is_of_this_draw() -> None:
     killed = {id for id, row in found.items() if row["verdict"] != "survived"}
     assert all(found[id]["by"] for id in killed)
     assert not explained().keys() & killed
+
+
+def test_all_ran_and_of_those_that_change_something_19_of_20_are_killed() -> None:
+    drawn, found, same = {each.id for each in mutants()}, results(), explained()
+    assert found.keys() == drawn
+    alive = {id for id, row in found.items() if row["verdict"] == "survived"}
+    assert same.keys() <= alive
+    assert len(drawn - alive) >= 0.95 * len(drawn - same.keys())
+    assert len(same) <= 30
