@@ -18,6 +18,7 @@ from fp4ref.errors import (
     TmemAllocationFault,
 )
 from fp4ref.hardware import (
+    cluster,
     mbarrier,
     mma_unscaled,
     named_barrier,
@@ -306,6 +307,21 @@ def test_mmas_of_one_accumulator_run_in_order_and_others_may_not_overlap():
     launch(machine("late"), with_tmem(same), setup=put_memory)
     with pytest.raises(ReadWhileInFlight, match="another shape or start"):
         launch(machine("late"), with_tmem(other), setup=put_memory)
+
+
+def test_the_fault_names_the_sm_whose_tmem_it_is():
+    """Of a cluster on SMs 8 to 11, the third."""
+
+    def steps(warp):
+        if warp.tmem.space == "tmem10":
+            yield from tmem.alloc(warp, cluster.mapa(warp, MBAR, 2), 512)
+            easy_mma(warp)
+            easy_mma(warp, n=64)
+
+    options = {"grid": (12, 1, 1), "cluster": (4, 1, 1)}
+    with pytest.raises(ReadWhileInFlight, match="another shape or start") as caught:
+        launch(machine("late", sms=12), steps, setup=put_memory, **options)
+    assert caught.value.where == "tmem10 lane 0 column 0x0"
 
 
 # -- generic stores
