@@ -27,6 +27,7 @@ MODULES = (
     "mbarrier",
     "cluster",
     "bulk_groups",
+    "bulk_copies",
     "cta",
     "convert",
     "header_formats",

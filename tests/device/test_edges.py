@@ -47,3 +47,13 @@ def test_what_only_ptx_forbids_is_no_difference_outside(monkeypatch):
     assert len(here) == 6
     assert len(outside) == 4
     assert set(outside) < set(here)
+
+
+def test_a_source_in_another_cta_and_a_copy_within_one_end_in_an_error():
+    """The machine refuses the first; of the second it says that the card differs."""
+    cases = probes()["bulk_copies"].cases
+    refused = {case.name for case in cases if case.refusal}
+    unlike = {case.name for case in cases if case.unlike}
+    assert set(load("bulk_copies").meta["errors"]) == refused | unlike
+    assert len(refused) == 4
+    assert len(unlike) == 1
