@@ -9,7 +9,7 @@ from on_machine import MBAR, TILE
 from order_cases import WORD, ZEROS, ready
 from outside_programs import RACECHECK, Body, Program
 
-from fp4ref.hardware import cluster, gmem, mbarrier, smem, tma
+from fp4ref.hardware import bulk_copy, cluster, gmem, mbarrier, smem, tma
 from fp4ref.hardware import cp_async as copies
 from fp4ref.hardware.mbarrier import Semantics
 from fp4ref.trace import Range
@@ -207,6 +207,24 @@ def classic_copy(mode: str) -> tuple[Body, ...]:
     return (body,)
 
 
+def masked_store(mask: int) -> tuple[Body, ...]:
+    """16 bytes are stored over others, those of a mask."""
+
+    def body(warp: Any) -> Any:
+        at = warp.machine.tensor_map.address
+        held = np.full((1, 16), 99, np.uint8)
+        warp.machine.gmem.write(Range("gmem", at, 16), held)
+        smem.st(warp, TILE, np.arange(16, dtype=np.uint8))
+        smem.fence_proxy_async(warp)
+        bulk_copy.store(warp, at, TILE, 16, mask)
+        tma.commit_group(warp)
+        yield from tma.wait_group(warp, 0)
+        found = gmem.ld(warp, Range("gmem", at, 16))
+        warp.machine.said += found.ravel().tolist()
+
+    return (body,)
+
+
 PROGRAMS = {
     "proxy fence, shared": Program(
         f"{RACECHECK}test_native_proxy_async_fence.py",
@@ -285,6 +303,15 @@ PROGRAMS = {
         added_word,
         {"by read-modify-writes": "clean"},
         {"grid": (3, 1, 1), "sms": 3},
+    ),
+    "bulk store with a mask": Program(
+        "TIRx-Harness, numsim, test_cp_mask_without_cache_policy_copies_only_"
+        "selected_bytes and test_cp_mask_readonly_overlap_uses_selected_bytes",
+        masked_store,
+        {
+            0x55AA: "99 1 99 3 99 5 99 7 8 99 10 99 12 99 14 99",
+            0xF0: "99 99 99 99 4 5 6 7 99 99 99 99 99 99 99 99",
+        },
     ),
     "init again": Program(
         "TIRx-Harness, tools/core-rs/numsim-sync-ref, sync-semantics",

@@ -38,11 +38,12 @@ E2M1 = {0: 0x0, 1: 0x2, 2: 0x4, 3: 0x5}
 """Codes of small integers; the sign is the top bit."""
 
 
-def _integers(seed: int, rows: int, k: int) -> Integers:
+def integers(seed: int, rows: int, k: int) -> Integers:
+    """Return small integers, shape (rows, k)."""
     return np.random.default_rng(seed).integers(-3, 4, (rows, k))
 
 
-def _rows(values: Integers, kind: str) -> NDArray[np.uint8]:
+def rows_of(values: Integers, kind: str) -> NDArray[np.uint8]:
     """Return each row as bytes: 32 of them hold what one MMA takes."""
     if kind in ("f16", "tf32"):
         dtype = np.float16 if kind == "f16" else np.float32
@@ -54,7 +55,7 @@ def _rows(values: Integers, kind: str) -> NDArray[np.uint8]:
     return np.ascontiguousarray(found.astype(np.uint8))
 
 
-def _put(cta: Any, at: int, rows: NDArray[np.uint8]) -> None:
+def put_tile(cta: Any, at: int, rows: NDArray[np.uint8]) -> None:
     """Write rows of 32 bytes in the K-major layout of the 128-byte swizzle."""
     for row, line in enumerate(rows):
         for byte in range(0, 32, 16):
@@ -66,17 +67,22 @@ K = {"f16": 16, "tf32": 8, "f8f6f4": 32, "mxf8f6f4": 32, "mxf4": 64}
 
 
 def _operands(kind: str, m: int = 128) -> tuple[Integers, Integers]:
-    return _integers(5, m, K[kind]), _integers(6, N, K[kind])
+    return integers(5, m, K[kind]), integers(6, N, K[kind])
 
 
 def _tiles(cta: Any, kind: str) -> None:
     for at, values in zip((A_AT, B_AT), _operands(kind), strict=True):
-        _put(cta, at, _rows(values, kind))
+        put_tile(cta, at, rows_of(values, kind))
 
 
 def _word(kind: str, m: int = 128, n: int = N, d_type: int = 1) -> int:
     types = 2 << 7 | 2 << 10 if kind == "tf32" else 0
     return d_type << 4 | types | n >> 3 << 17 | m >> 4 << 24
+
+
+def f16_word(m: int, n: int) -> int:
+    """The instruction descriptor of FP16 with D in float32."""
+    return _word("f16", m, n)
 
 
 def _mma(warp: Any, kind: str, *, d: int = 0, **options: Any) -> Any:
@@ -112,7 +118,7 @@ def _of(kind: str) -> Any:
 def scaled_d(shift: int) -> tuple[Body, ...]:
     """D is divided by a power of two, and the product added."""
     a, b = _operands("f16")
-    c = 4 * _integers(7, 128, N)
+    c = 4 * integers(7, 128, N)
 
     def steps(warp: Any) -> Any:
         _fill(warp, c.astype(np.float32))
@@ -142,7 +148,7 @@ def disabled_lanes(mask: tuple[int, ...]) -> tuple[Body, ...]:
 
     def steps(warp: Any) -> Any:
         _fill(warp, np.full((128, N), MARK, np.uint32))
-        for lane, line in zip(LANES_OF_64, _rows(a, "f16"), strict=True):
+        for lane, line in zip(LANES_OF_64, rows_of(a, "f16"), strict=True):
             warp.tmem.poke(lane * 2048 + 4 * A_COLUMN, line)
         options = {"word": _word("f16", 64), "disable_output_lanes": mask}
         yield from _mma(warp, "f16", a=A_COLUMN, a_in_tmem=True, **options)
@@ -228,7 +234,7 @@ def nibbles(_: str) -> tuple[Body, ...]:
     def steps(warp: Any) -> Any:
         for column in (SFA, SFB):
             put_scales(warp, column, np.full((128, 4), 127))
-        _fill(warp, _rows(a, "mxf4"), A_COLUMN)
+        _fill(warp, rows_of(a, "mxf4"), A_COLUMN)
         word = 1 << 7 | 1 << 10 | N >> 3 << 17 | 1 << 23 | 1 << 27
         at, options = (A_COLUMN, descriptor(B_AT)), {"kind": "mxf4", "scale_vec": "2X"}
         tcgen05.mma(warp, 0, *at, word, SFA, SFB, False, a_in_tmem=True, **options)
