@@ -254,9 +254,15 @@ def run(program: Program, spec: dict[str, Any], case: Case, schedule: str | int)
     return "equal" if exact else "equal within the bound"
 
 
+def listed() -> list[dict[str, Any]]:
+    """Return the files of the list."""
+    found: list[dict[str, Any]] = tomllib.loads(LIST.read_text())["file"]
+    return found
+
+
 def rows(folder: Path) -> Iterator[tuple[str, str, str, str]]:
     """Return kernel, author, forms and result, of every kernel of the list."""
-    for file in tomllib.loads(LIST.read_text())["file"]:
+    for file in listed():
         author = f"{file['repository']} {file['commit'][:8]}, {file['path']}"
         source = folder / file["repository"].replace("/", "+") / file["path"]
         if not source.is_file():

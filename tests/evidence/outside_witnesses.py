@@ -347,13 +347,18 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="no kernels")
     parser.add_argument("--cutlass", nargs="+", default=[], metavar="EXAMPLE")
     parser.add_argument("--verdicts", action="store_true", help="other people's alone")
+    parser.add_argument("--others", type=Path, metavar="FOLDER", help="by hand, alone")
     given = parser.parse_args()
     record: dict[str, Any] = json.loads(FILE.read_text("utf-8"))
     rules = chosen(record, given.again)
     quick = [] if given.slow or given.cutlass else [*verdicts()]
     if not (given.slow or given.cutlass or given.verdicts):
         quick = [*recordings(), *tools(), *transfers(), *quick]
-    if given.cutlass:
+    if given.others:
+        import outside_kernels
+
+        quick, slow = [], list(outside_kernels.kernels(given.others))
+    elif given.cutlass:
         slow = list(programs(given.cutlass))
     elif given.quick or given.verdicts:
         slow = []
