@@ -21,7 +21,7 @@ from outside_mma import (
     put_tile,
     rows_of,
 )
-from outside_programs import PAIR, Body, Program
+from outside_programs import PAIR, Body, LaneProgram, Program
 
 from fp4ref.hardware import mbarrier, mma_unscaled, tcgen05, tmem
 from fp4ref.hardware import named_barrier as bar
@@ -135,8 +135,31 @@ def handed_over(variant: tuple[bool, bool]) -> tuple[Body, ...]:
     return loading, idle, idle, idle, storing
 
 
+def registers(waits: str) -> str:
+    """Two loads into one register."""
+    wait = "tcgen05.wait::ld.sync.aligned;" if waits == "waited" else ""
+    return f"""
+        .shared .align 4 .b32 slot; .reg .b32 %t<3>;
+        tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [slot], 32;
+        bar.sync 0; ld.shared.b32 %t0, [slot];
+        tcgen05.st.sync.aligned.32x32b.x1.b32 [%t0], {{%r3}};
+        tcgen05.wait::st.sync.aligned;
+        tcgen05.ld.sync.aligned.32x32b.x1.b32 {{%t1}}, [%t0];
+        {wait}
+        tcgen05.ld.sync.aligned.32x32b.x1.b32 {{%t1}}, [%t0];
+        tcgen05.wait::ld.sync.aligned;
+        tcgen05.dealloc.cta_group::1.sync.aligned.b32 %t0, 32;
+    """
+
+
 CUTE = "CuTe, mma_traits_sm100.hpp, TmemAllocMode::"
 PROGRAMS = {
+    "register of two loads": LaneProgram(
+        "TIRx-Harness, numsim-core, tcgen_ld: it writes registers until its wait",
+        registers,
+        {"waited": "clean", "": "error"},
+        threads=32,
+    ),
     "issuer of a pair's MMA": Program(
         "TIRx-Harness, numsim-core, tcgen_mma: operands from the even CTA on",
         issuer,

@@ -12,7 +12,7 @@ sys.path[:0] = [str(TESTS / each) for each in ("evidence", "hardware", "ptx")]
 
 from outside_programs import Told  # noqa: E402
 
-MODULES = ("copies", "tensor", "mma", "pairs", "clusters", "lanes", "reports")
+MODULES = ("copies", "tensor", "mma", "pairs", "maps", "clusters", "lanes", "reports")
 
 
 def _all() -> Mapping[str, Told]:
