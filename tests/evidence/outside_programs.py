@@ -2,10 +2,11 @@
 
 Each is written here again, in our words, after a test of TIRx-Harness (its race and
 synchronisation checkers, its simulator), of Triton's ConSan, after a litmus test or a
-public report. The verdict of a variant is what its authors' test demands, or what was
-reported. The machine has to say the same: "error" is a fault, or a race of severity
-"error", with the ordering of the PTX text. Other verdicts are values that the authors
-expect.
+public report. The verdict of a variant is what its authors' test demands, what was
+reported, or, where `source` names no test, what the text of their emulator or header
+says; none of those emulators was run here. The machine has to say the same: "error" is
+a fault, or a race of severity "error", with the ordering of the PTX text. Other
+verdicts are values that the authors expect.
 """
 
 from __future__ import annotations
