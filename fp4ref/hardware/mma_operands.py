@@ -24,9 +24,9 @@ from fp4ref.hardware.tensor_memory import (
     CELL_NBYTES,
     LANE_NBYTES,
     LANES,
-    SF_ID_MASK,
     TensorMemory,
     lane_column,
+    scale_lane_column,
 )
 from fp4ref.layout import SwizzleMode
 from fp4ref.trace import Bytes, Range
@@ -278,7 +278,7 @@ def find_scales(
 ) -> Scales:
     """Name the scales at `taddr`, of `rows` rows in each lane quarter."""
     tmem = tmem or warp.tmem
-    lane, column = lane_column(taddr & ~SF_ID_MASK)
+    lane, column = scale_lane_column(taddr)
     if lane:
         raise DescriptorFault(
             f"{name} at lane {lane}",

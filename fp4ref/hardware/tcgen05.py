@@ -42,11 +42,7 @@ from fp4ref.hardware.tcgen05_issue import (
     pass_collector,
     with_modifiers,
 )
-from fp4ref.hardware.tensor_memory import (
-    SF_ID_MASK,
-    TensorMemory,
-    lane_column,
-)
+from fp4ref.hardware.tensor_memory import TensorMemory, scale_lane_column
 from fp4ref.numerics.elements import legal_scale_formats
 from fp4ref.numerics.float32_step import PackedStep
 from fp4ref.numerics.instruction import add_packed
@@ -139,7 +135,7 @@ def _copies(
             remedy="use one of them",
         )
     form = COPY_SHAPES[shape]
-    lane, column = lane_column(taddr & ~SF_ID_MASK)
+    lane, column = scale_lane_column(taddr)
     if lane not in form.lane_choices:
         raise DescriptorFault(
             f"tcgen05.cp.{shape} to lane {lane}",

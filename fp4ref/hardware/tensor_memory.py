@@ -51,6 +51,11 @@ def lane_column(taddr: int) -> tuple[int, int]:
     return (taddr >> 16) & 0xFFFF, taddr & 0xFFFF
 
 
+def scale_lane_column(taddr: int) -> tuple[int, int]:
+    """Split an address of scale factors, whose top two bits name no place."""
+    return lane_column(taddr & ~SF_ID_MASK)
+
+
 def _slots(column: int, columns: int) -> range:
     """Allocation slots that some columns touch."""
     return range(column // SLOT_COLUMNS, -(-(column + columns) // SLOT_COLUMNS))

@@ -25,7 +25,6 @@ from fp4ref.hardware.tensor_memory import COLUMNS as COLUMNS
 from fp4ref.hardware.tensor_memory import LANE_NBYTES as LANE_NBYTES
 from fp4ref.hardware.tensor_memory import LANES as LANES
 from fp4ref.hardware.tensor_memory import MAX_REPEAT as MAX_REPEAT
-from fp4ref.hardware.tensor_memory import SF_ID_MASK as SF_ID_MASK
 from fp4ref.hardware.tensor_memory import SLOT_COLUMNS as SLOT_COLUMNS
 from fp4ref.hardware.tensor_memory import Shape as Shape
 from fp4ref.hardware.tensor_memory import TensorMemory as TensorMemory
