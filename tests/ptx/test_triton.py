@@ -7,8 +7,6 @@ TMEM by ``tcgen05.st``, operands reach shared memory by ordinary stores. Needs t
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import pytest
@@ -16,15 +14,15 @@ from numpy.typing import NDArray
 from on_lanes import machine
 
 from fp4ref.errors import Fp4refError
-from fp4ref.hardware import mbarrier, smem, tcgen05, tmem_access
+from fp4ref.hardware import tmem_access
 from fp4ref.hardware.machine import Machine
 from fp4ref.hardware.machine_state import Ordering
-from fp4ref.layout import SwizzleMode
 from fp4ref.numerics import ScaleFormat, matmul_block_scaled, pack_e2m1
 from fp4ref.ptx import Program, UndefinedRegister, launch, parse
 
 pytest.importorskip("triton", reason="needs triton 3.9: pip install triton")
 from triton_kernels import compile_scaled_gemm
+from wrong_rules import RULES
 
 pytestmark = [
     pytest.mark.outside,
@@ -124,134 +122,31 @@ def test_no_schedule_and_no_ordering_changes_a_bit(
 
 
 def test_a_trace_changes_no_bit() -> None:
-    found, want = run("nvfp4", (128, 64, 128), (128, 64, 256), trace=True)
+    """With a trace accesses are judged; Triton leaves out fences of the PTX text."""
+    found, want = run(
+        "nvfp4", (128, 64, 128), (128, 64, 256), ordering="shipped", trace=True
+    )
     np.testing.assert_array_equal(found, want)
 
 
 # -- a wrong rule of the machine shows ---------------------------------------------
 
 
-def _odd_calls(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Give A the upper nibble first; in both operands it would cancel out."""
-    right, calls = tcgen05.unpack_e2m1, [0]
-
-    def wrong(packed: U8) -> U8:
-        calls[0] += 1
-        codes = right(packed)
-        if calls[0] % 2:
-            swapped = codes.reshape(*codes.shape[:-1], -1, 2)[..., ::-1]
-            return swapped.reshape(codes.shape)
-        return codes
-
-    monkeypatch.setattr(tcgen05, "unpack_e2m1", wrong)
+def observed() -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
+    """Bits of D and of the model from the one run that has to show a wrong rule."""
+    return run("nvfp4", (128, 64, 128), (128, 64, 256), schedule="late", seed=3)
 
 
-def _scales(change: Callable[[U8], U8]) -> Callable[[pytest.MonkeyPatch], None]:
-    def patch(monkeypatch: pytest.MonkeyPatch) -> None:
-        right = tcgen05.read_scales
-
-        def wrong(*args: Any, **kwargs: Any) -> U8:
-            return change(right(*args, **kwargs))
-
-        monkeypatch.setattr(tcgen05, "read_scales", wrong)
-
-    return patch
-
-
-def _decode(**change: Any) -> Callable[[pytest.MonkeyPatch], None]:
-    """Read a field of the instruction descriptor wrongly."""
-
-    def patch(monkeypatch: pytest.MonkeyPatch) -> None:
-        from dataclasses import replace
-
-        right = tcgen05.InstrDescriptor.decode
-        monkeypatch.setattr(
-            tcgen05.InstrDescriptor,
-            "decode",
-            staticmethod(lambda word, *more: replace(right(word, *more), **change)),
-        )
-
-    return patch
-
-
-def _smem(**change: Any) -> Callable[[pytest.MonkeyPatch], None]:
-    """Read a field of the shared-memory descriptor wrongly."""
-
-    def patch(monkeypatch: pytest.MonkeyPatch) -> None:
-        from dataclasses import replace
-
-        right = smem.SmemDescriptor.decode
-        monkeypatch.setattr(
-            tcgen05.SmemDescriptor,
-            "decode",
-            staticmethod(lambda word, *more: replace(right(word, *more), **change)),
-        )
-
-    return patch
-
-
-def _fragment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let tcgen05.ld and st name the lane next to the right one."""
-    right = tmem_access.fragment
-
-    def wrong(*args: Any) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        lane, column = right(*args)
-        return lane ^ 1, column
-
-    monkeypatch.setattr(tmem_access, "fragment", wrong)
-    tmem_access._cells.cache_clear()
-
-
-def _quarter(monkeypatch: pytest.MonkeyPatch) -> None:
-    right = tmem_access.lane_column
-    monkeypatch.setattr(
-        tmem_access, "lane_column", lambda t: (right(t)[0] ^ 32, right(t)[1])
-    )
-    tmem_access._cells.cache_clear()
-
-
-def _parity(monkeypatch: pytest.MonkeyPatch) -> None:
-    right = mbarrier.MbarrierUnit.has_completed
-    monkeypatch.setattr(
-        mbarrier.MbarrierUnit,
-        "has_completed",
-        lambda unit, address, parity: not right(unit, address, parity),
-    )
-
-
-def _input_d(monkeypatch: pytest.MonkeyPatch) -> None:
-    right = tcgen05.mma_block_scaled
-    monkeypatch.setattr(
-        tcgen05,
-        "mma_block_scaled",
-        lambda a, b, sfa, sfb, c, **kw: right(a, b, sfa, sfb, None, **kw),
-    )
-
-
-RULES: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
-    "nibble order": _odd_calls,
-    "scale column of a row": _scales(lambda s: np.roll(s, 32, axis=0)),
-    "scale lane of a row": _scales(lambda s: np.roll(s, 1, axis=0)),
-    "scale byte of a block": _scales(lambda s: np.ascontiguousarray(s[:, ::-1])),
-    "idesc scale type": _decode(scale_format=ScaleFormat.UE8M0),
-    "idesc negate": _decode(negate_a=True),
-    "idesc N": _decode(n=32),
-    "smem swizzle code": _smem(swizzle=SwizzleMode.NONE),
-    "smem stride": _smem(stride_nbytes=1024),
-    "lane of tcgen05.ld and st": _fragment,
-    "lane quarter of tcgen05.ld and st": _quarter,
-    "phase parity": _parity,
-    "enable-input-d": _input_d,
-}
+def test_without_a_wrong_rule_nothing_shows() -> None:
+    found, want = observed()
+    np.testing.assert_array_equal(found, want)
 
 
 @pytest.mark.parametrize("rule", RULES)
 def test_one_wrong_rule_shows(rule: str, monkeypatch: pytest.MonkeyPatch) -> None:
     RULES[rule](monkeypatch)
     try:
-        found, want = run(
-            "nvfp4", (128, 64, 128), (128, 64, 256), schedule="late", seed=3
-        )
+        found, want = observed()
     except UndefinedRegister:
         raise
     except Fp4refError:
