@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
@@ -148,13 +149,11 @@ def judged(kernel: Kernel, ordering: Ordering) -> dict[str, Any]:
 
 
 def versions() -> dict[str, str]:
-    """Return the versions of what compiled the kernels; "" for what is missing."""
+    """Return the versions of what compiles kernels, as far as it is installed."""
     found = {}
     for package in PACKAGES:
-        try:
+        with suppress(metadata.PackageNotFoundError):
             found[package] = metadata.version(package)
-        except metadata.PackageNotFoundError:
-            found[package] = ""
     return found
 
 
@@ -195,7 +194,8 @@ def update(words: Sequence[str] = ()) -> bool:
     """
     before = recorded() if RECORD.exists() else {}
     known = {row["kernel"]: row for row in before.get("kernels", [])}
-    found = {"versions": versions(), "kernels": []}
+    known_versions = before.get("versions", {})
+    found = {"versions": known_versions | versions(), "kernels": []}
     for kernel in kernels():
         if not is_named(kernel.name, words):
             found["kernels"] += [known[kernel.name]] if kernel.name in known else []

@@ -33,7 +33,7 @@ def without_counts(row: dict[str, Any], ordering: str) -> list[dict[str, Any]]:
 def check(name: str) -> None:
     """Another compiler may unroll otherwise: counts hold for the recorded versions."""
     row, known = findings.record(KERNELS[name]), ROWS[name]
-    if findings.versions() == RECORD["versions"]:
+    if findings.versions().items() <= RECORD["versions"].items():
         assert row == known
     for ordering in findings.ORDERINGS:
         assert without_counts(row, ordering) == without_counts(known, ordering)
