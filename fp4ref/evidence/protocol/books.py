@@ -207,7 +207,8 @@ def _root(
     """Return the wait that holds up the others, and the step whose count is odd.
 
     Its barrier has a step unlike its siblings; else a count unlike the other stages',
-    or one that its arrivals never add up to; else it has got a part of what it needs.
+    or one that its arrivals never add up to, or not often enough; else it has got a
+    part of what it needs.
     """
     waits = [n for n in blocked if program.steps[n].kind == "wait"]
     odd = {n: odd_one(program, program.steps[n].barrier) for n in waits}
@@ -218,7 +219,8 @@ def _root(
             return 4
         if odd[number] >= 0:
             return 3
-        if _odd_barrier(program, at) or _odd_rest(program, at, pending[at]):
+        uneven = _odd_barrier(program, at) or _odd_rest(program, at, pending[at])
+        if uneven or _too_few(program, at):
             return 2
         part = 0 < pending[at] < program.barriers[at].count or tx[at]
         return 1 if part else 0
@@ -246,6 +248,17 @@ def _odd_rest(program: Program, at: int, pending: int) -> bool:
     given = [step.arrivals for step in program.steps if step.barrier == at]
     unit = gcd(*given)
     return bool(unit and pending % unit)
+
+
+def _too_few(program: Program, at: int) -> bool:
+    """Whether all arrivals on a barrier are too few for the waits on it."""
+    given = sum(step.arrivals for step in program.steps if step.barrier == at)
+    waited = [
+        program.generations[n]
+        for n, step in enumerate(program.steps)
+        if step.barrier == at and step.kind == "wait"
+    ]
+    return given < program.barriers[at].count * (max(waited, default=-1) + 1)
 
 
 def odd_one(program: Program, at: int, number: int = -1) -> int:
