@@ -145,14 +145,14 @@ def test_the_kernel_calls_its_nodes_in_cutlasss_order(name: str) -> None:
     same_order(compiled(configured(name, run)), run)
 
 
-def moved(file: str, first: str, last: str) -> Change:
-    """The line of a file that has `first` comes after the one that has `last`."""
+def moved(file: str, first: str, last: str, up: bool = False) -> Change:
+    """The line that has `first` comes after the one with `last`; or that one `up`."""
     lines = read(f"kernel/gemm/{file}").splitlines()
     ((start,), (end,)) = (
         [i for i, line in enumerate(lines) if text in line] for text in (first, last)
     )
     right = lines[start : end + 1]
-    wrong = right[1:] + right[:1]
+    wrong = right[-1:] + right[:-1] if up else right[1:] + right[:1]
     return Change(f"kernel/gemm/{file}", "\n".join(right), "\n".join(wrong))
 
 
@@ -165,7 +165,7 @@ SWAPS = {
     ),
     "end_loop before the store": (
         "a branch",
-        (_COLLECTIVE, "store_subtile(e, fusion", "node.end_loop("),
+        (_COLLECTIVE, "if constexpr (STAGES_D)", "node.end_loop(", True),
     ),
     "postreduce after the store": (
         "a branch",
