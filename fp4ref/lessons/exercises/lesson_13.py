@@ -147,7 +147,7 @@ def _refusal(kind: str, case: Any, recorded: Any) -> str:
 
 def _compared(found: Any, case: Any, recorded: Any) -> tuple[str, int]:
     if case.refusal or case.name in recorded.meta["errors"]:
-        return WRONG, 0
+        return (LISTED if case.unlike else WRONG), 0
     wanted = {name: recorded.output(case.name, name) for name in case.outputs}
     nbytes = sum(data.size for data in wanted.values())
     if all(np.array_equal(found[name], data) for name, data in wanted.items()):
