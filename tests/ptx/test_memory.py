@@ -357,7 +357,7 @@ def test_float_addition_keeps_subnormals_in_shared_memory_only(
 
 REFUSED = [
     "atom.global.add.s64 %rd1, [%rd1], %rd2",
-    "atom.shared.add.noftz.f16 %h1, [%r1], %h1",
+    "atom.shared.exch.b128 %q1, [%r1], %q2",
     "red.async.x [%r1], %r2",
     "ld.global.f16x2 %r1, [%rd1]",
     "ld.global.strange.u32 %r1, [%rd1]",
