@@ -1,8 +1,9 @@
-"""Part 7. named_barrier: a CTA's sixteen: ``bar.sync``, ``bar.red``, ``bar.arrive``.
+"""Part 7. named_barrier: the sixteen CTA barriers, ``bar.sync`` and ``bar.arrive``.
 
 A named barrier counts *threads*. It completes when as many have arrived as the
 instructions name, and is then ready for its next round. Without a count it waits for
-the whole CTA, except for threads that have exited.
+the whole CTA, except for threads that have exited. ``bar.red`` is ``bar.sync`` that
+also combines a predicate of each thread.
 """
 
 from __future__ import annotations
