@@ -200,6 +200,18 @@ OPERATIONS = {
 SHAPES = tuple(product((64, 128, 192, 256), (8, 12, 16, 20, 24, 48, 240, 248, 256)))
 
 
+def _syntax(tools: Toolchain, lines: list[str]) -> str:
+    """Return what the host compiler says of a text with CUTLASS's headers."""
+    folders = (tools.cutlass / "include", tools.include, tools.include / "cccl")
+    command = [tools.host_compiler, "-std=c++17", "-fsyntax-only", "-fmax-errors=0",
+               *(f"-I{each}" for each in folders), "-x", "c++", "-"]  # fmt: skip
+    said = subprocess.run(
+        command, input="\n".join(lines), capture_output=True, text=True
+    ).stderr
+    assert "fatal error" not in said, said[:500]
+    return said
+
+
 @cache
 def refused_shapes(tools: Toolchain) -> dict[str, set[tuple[int, int]]]:
     """Return the M and N that a ``static_assert`` of CuTe refuses, by operation."""
@@ -208,13 +220,7 @@ def refused_shapes(tools: Toolchain) -> dict[str, set[tuple[int, int]]]:
     for name, (types, rest, _, _) in OPERATIONS.items():
         lines += [f"template struct cute::{name}<{types}, {m}, {n}, {rest}>;"
                   for m, n in SHAPES]  # fmt: skip
-    folders = (tools.cutlass / "include", tools.include, tools.include / "cccl")
-    command = [tools.host_compiler, "-std=c++17", "-fsyntax-only", "-fmax-errors=0",
-               *(f"-I{each}" for each in folders), "-x", "c++", "-"]  # fmt: skip
-    said = subprocess.run(
-        command, input="\n".join(lines), capture_output=True, text=True
-    ).stderr
-    assert "fatal error" not in said, said[:500]
+    said = _syntax(tools, lines)
     found: dict[str, set[tuple[int, int]]] = {name: set() for name in OPERATIONS}
     now = None
     for line in said.splitlines():
@@ -243,6 +249,50 @@ def shapes(tools: Toolchain) -> list[str]:
     return found
 
 
+# -- clusters ----------------------------------------------------------------------
+
+CLUSTERS = range(1, 9)
+"""CTAs along M; one along N."""
+
+
+@cache
+def refused_clusters(tools: Toolchain) -> set[int]:
+    """Return the clusters that a ``static_assert`` of CUTLASS refuses for pairs.
+
+    It asks along M alone, and a pair lies there: with one CTA along N it is the size.
+    """
+    lines = ["#include <cutlass/gemm/collective/builders/sm100_common.inl>",
+             "using namespace cute;", "template <int CTAs> auto copy_of_pairs() {",
+             "  namespace built = cutlass::gemm::collective::detail;",
+             "  return built::sm100_cluster_shape_to_tma_atom_A(",
+             "      Shape<Int<CTAs>, _1, _1>{}, Layout<_2>{}); }"]  # fmt: skip
+    lines += [f"auto of_{n}() {{ return copy_of_pairs<{n}>(); }}" for n in CLUSTERS]
+    said = _syntax(tools, lines).splitlines()
+    found, now = set(), 0
+    for line in said:
+        if at := re.search(r"copy_of_pairs\(\) \[with int CTAs = (\d+)\]", line):
+            now = int(at[1])
+        elif "Cluster shape not divisible by MMA size" in line and "error" in line:
+            found.add(now)
+    return found
+
+
+def clusters_of_pairs(tools: Toolchain) -> list[str]:
+    """Compare which clusters the machine takes for a kernel of CTA pairs."""
+    from fp4ref.hardware.grid import check_pairs
+
+    found = []
+    for ctas in CLUSTERS:
+        try:
+            check_pairs((ctas, 1, 1), "tcgen05.mma.cta_group::2", "the kernel")
+            taken = True
+        except HardwareFault:
+            taken = False
+        if taken == (ctas in refused_clusters(tools)):
+            found.append(f"{ctas} CTAs are {'taken' if taken else 'refused'}")
+    return found
+
+
 QUESTIONS = (
     instruction_fields,
     swizzle_codes,
@@ -250,4 +300,5 @@ QUESTIONS = (
     register_places,
     pair_scales,
     shapes,
+    clusters_of_pairs,
 )

@@ -13,9 +13,10 @@ def test_the_machine_has_it_as_cute_has_it(tools, question):
     assert question(tools) == []
 
 
-def test_both_answers_are_among_the_shapes(tools):
+def test_both_answers_are_among_the_questions(tools):
     for name, refused in cute_facts.refused_shapes(tools).items():
         assert 0 < len(refused) < len(cute_facts.SHAPES), name
+    assert 0 < len(cute_facts.refused_clusters(tools)) < len(cute_facts.CLUSTERS)
 
 
 def test_a_field_in_another_place_is_found(tools, monkeypatch):
