@@ -18,6 +18,7 @@ from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
+from cute_dsl_python import python
 from numpy.typing import NDArray
 from wide_operands import wide_pair
 
@@ -74,21 +75,6 @@ THEIRS = {
     "nvfp4_gemm_1": Kernel(True, 2, 256, 3, True),
 }
 KERNELS = OURS | THEIRS
-
-
-def python() -> str:
-    """Return the interpreter that has CuTe DSL.
-
-    Raises
-    ------
-    ModuleNotFoundError
-        It has not.
-    """
-    found = os.environ.get("CUTE_DSL_PYTHON", sys.executable)
-    asked = subprocess.run([found, "-c", "import cutlass.cute"], capture_output=True)
-    if asked.returncode:
-        raise ModuleNotFoundError("no CuTe DSL", name="nvidia-cutlass-dsl")
-    return found
 
 
 @cache

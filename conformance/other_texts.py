@@ -3,19 +3,19 @@
     python conformance/other_texts.py FOLDER
 
 FOLDER has a checkout of each repository of other_texts.toml as OWNER+NAME, at the
-commit that is named there. What is missing is said and skipped. Each file is compiled
-to PTX as it is; libraries that only its host code calls (cuBLAS, PyTorch) are stood in
-for. A kernel with a launch runs under three schedules, and its results are compared
-with NumPy in float64. Rewrites docs/other_kernels.md.
+commit that is named there. CuTe DSL of the version that its author needs is in the
+Python that CUTE_DSL_PYTHON names. What is missing is said and skipped. Each file is
+compiled to PTX as it is. A kernel with a launch runs under three schedules, and its
+results are compared with NumPy in float64. Rewrites docs/other_kernels.md if no file
+is missing.
 """
 
 from __future__ import annotations
 
-import ast
+import argparse
 import struct
 import subprocess
 import sys
-import tempfile
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -24,59 +24,25 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from other_matmuls import BF16, Mapped, product, scaled_product
+from other_compilers import compiled
+from other_matmuls import (
+    BF16,
+    Mapped,
+    product,
+    scaled_product,
+    scaled_product_of_tensors,
+)
 
-from fp4ref.cutlass.toolchain import find_toolchain
 from fp4ref.errors import Fp4refError, NotModelled
 from fp4ref.hardware.machine import Machine
 from fp4ref.hardware.schedule import make_schedule
-from fp4ref.ptx import Program, launch, parse
+from fp4ref.ptx import Program, launch
 from fp4ref.ptx.run.loader import load
 from fp4ref.ptx.run.registry import translate
-from fp4ref.ptx.text.syntax import Module
 
 LIST = Path(__file__).with_suffix(".toml")
 PAGE = Path(__file__).parents[1] / "docs" / "other_kernels.md"
 SCHEDULES: tuple[str | int, ...] = ("eager", "late", 1)
-
-_CUBLAS = """#pragma once
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
-typedef int cublasStatus_t; typedef int cublasComputeType_t; typedef int cublasMath_t;
-typedef void *cublasHandle_t, *cublasLtHandle_t;
-enum { CUBLAS_STATUS_SUCCESS, CUBLAS_TF32_TENSOR_OP_MATH, CUBLAS_DEFAULT_MATH,
-  CUBLAS_COMPUTE_32F, CUBLAS_COMPUTE_32F_FAST_TF32, CUBLAS_COMPUTE_32F_FAST_16BF,
-  CUBLAS_COMPUTE_16F, CUBLAS_GEMM_DEFAULT, CUBLAS_GEMM_DEFAULT_TENSOR_OP,
-  CUBLAS_OP_N, CUBLAS_OP_T };
-#define ANY(name) template <class... T> int name(T...) { return 0; }
-ANY(cublasCreate) ANY(cublasLtCreate) ANY(cublasSetMathMode) ANY(cublasDestroy)
-ANY(cublasLtDestroy) ANY(cublasSgemm) ANY(cublasGemmEx)
-"""
-STAND_INS = {
-    "cublas_v2.h": _CUBLAS,
-    "cublasLt.h": '#include "cublas_v2.h"\n',
-    "torch/library.h": """#pragma once
-#include <cuda_bf16.h>
-#include <tuple>
-#define TORCH_CHECK(...)
-#define TORCH_LIBRARY(name, m) void library_of_##name(at::Library &m)
-namespace at {
-struct Tensor {
-  int size(int) const { return 0; }
-  void *data_ptr() const { return nullptr; }
-  int options() const { return 0; }
-};
-struct Library {
-  template <class... T> void def(T...) {}
-  template <class... T> void impl(T...) {}
-};
-template <class... T> Tensor empty(std::initializer_list<int>, T...) { return {}; }
-}
-""",
-    "ATen/ATen.h": '#include "torch/library.h"\n',
-    "ATen/core/Tensor.h": '#include "torch/library.h"\n',
-}
-"""Headers of libraries that no kernel calls."""
 
 
 @dataclass(frozen=True)
@@ -160,43 +126,8 @@ CASES: dict[str, Callable[[Mapping[str, Any]], Case]] = {
     "residual": lambda spec: _residual(),
     "product": lambda spec: Case(*product(spec)),
     "scaled product": lambda spec: Case(*scaled_product(spec)),
+    "scaled product of tensors": lambda spec: Case(*scaled_product_of_tensors(spec)),
 }
-
-
-def compile_file(source: Path) -> Module:
-    """Compile a CUDA file to PTX for sm_100a and parse it.
-
-    Raises
-    ------
-    subprocess.CalledProcessError
-        nvcc refuses it.
-    """
-    tools = find_toolchain()
-    with tempfile.TemporaryDirectory() as folder:
-        for name, text in STAND_INS.items():
-            (Path(folder) / name).parent.mkdir(parents=True, exist_ok=True)
-            (Path(folder) / name).write_text(text)
-        if source.suffix == ".py":
-            source = _inside(source, Path(folder))
-        made = Path(folder) / "kernels.ptx"
-        command = [
-            *(str(tools.nvcc), f"-ccbin={tools.host_compiler}", "-ptx", "-std=c++17"),
-            *("-arch=sm_100a", "--expt-relaxed-constexpr", f"-I{folder}"),
-            *(f"-I{source.parent}", "-o", str(made), str(source)),
-        ]
-        subprocess.run(command, check=True, capture_output=True)
-        return parse(made.read_text())
-
-
-def _inside(source: Path, folder: Path) -> Path:
-    """Write the CUDA text that a Python file has as a string."""
-    (text,) = (
-        node.value
-        for node in ast.walk(ast.parse(source.read_text()))
-        if isinstance(node, ast.Constant) and "__global__" in str(node.value)
-    )
-    (folder / "inside.cu").write_text(str(text))
-    return folder / "inside.cu"
 
 
 def forms(program: Program) -> tuple[int, list[str]]:
@@ -222,10 +153,9 @@ def run(program: Program, spec: dict[str, Any], case: Case, schedule: str | int)
     on = Machine(2, make_schedule(schedule), "shipped")
     params, places = b"", {}
     for i, argument in enumerate(case.arguments):
-        data, alignment = argument, 128
         if isinstance(argument, Mapped):
             address = on.gmem.upload(f"argument {i}", argument.array.reshape(-1))
-            data = argument.at(address).to_bytes()
+            data, alignment = argument.at(address).to_bytes(), argument.alignment
         elif isinstance(argument, np.ndarray):
             places[i] = on.gmem.upload(f"argument {i}", argument.reshape(-1))
             data, alignment = struct.pack("<Q", places[i]), 8
@@ -260,20 +190,24 @@ def listed() -> list[dict[str, Any]]:
     return found
 
 
+def author_of(file: Mapping[str, Any]) -> str:
+    """Return the repository, the commit and the path of a file."""
+    return f"{file['repository']} {file['commit'][:8]}, {file['path']}"
+
+
 def rows(folder: Path) -> Iterator[tuple[str, str, str, str]]:
     """Return kernel, author, forms and result, of every kernel of the list."""
     for file in listed():
-        author = f"{file['repository']} {file['commit'][:8]}, {file['path']}"
-        source = folder / file["repository"].replace("/", "+") / file["path"]
-        if not source.is_file():
-            print(f"{author}: not in {folder}, skipped", flush=True)
-            continue
+        author = author_of(file)
         print(author, flush=True)
         try:
-            module = compile_file(source)
+            module = compiled(folder, file)
         except subprocess.CalledProcessError as error:
             said = error.stderr.decode(errors="replace").strip().splitlines()
-            yield source.name, author, "", f"nvcc refuses it: {said[0] if said else ''}"
+            result = f"its compiler refuses it: {said[0] if said else ''}"
+            yield Path(file["path"]).name, author, "", result
+            continue
+        if module is None:
             continue
         for spec in file["kernels"]:
             names = [name for name in module.entries if spec["match"] in name]
@@ -311,8 +245,9 @@ def _said(results: Mapping[str | int, str]) -> str:
 NOTES = """
 The products of learn-cuda and of gpu-mode-kernels are written by hand for sm_100a, with
 no library, and ran on B200s: their authors have the times. Their operands make every
-sum exact, so "equal" is every bit. `matmul_tmem_kernel` has M = 64 and A in TMEM; the
-last one is NVFP4.
+sum exact, so "equal" is every bit. `matmul_tmem_kernel` has M = 64 and A in TMEM. The
+product of gpu-mode-kernels and the four of gn-kernels, which their author wrote with
+CuTe DSL, are NVFP4.
 
 What is not equal is so by its author's text, and was read there:
 
@@ -358,5 +293,19 @@ def render(found: list[tuple[str, str, str, str]]) -> str:
     return "\n".join([*lines, "", summary]) + "\n" + NOTES
 
 
+def main() -> None:
+    """Rewrite the page, or print it if a file of the list is not there."""
+    parser = argparse.ArgumentParser(description="Kernels of other people, run.")
+    parser.add_argument("folder", type=Path, help="has a checkout of each repository")
+    found = list(rows(parser.parse_args().folder))
+    missing = {author_of(file) for file in listed()} - {row[1] for row in found}
+    if missing:
+        print(render(found))
+        sys.exit(
+            f"{PAGE.name} is not rewritten, not there: {'; '.join(sorted(missing))}"
+        )
+    PAGE.write_text(render(found))
+
+
 if __name__ == "__main__":
-    PAGE.write_text(render(list(rows(Path(sys.argv[1])))))
+    main()

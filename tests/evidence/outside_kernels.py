@@ -7,17 +7,16 @@ from a folder of checkouts. Every bit of their results is known without the mach
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+import other_compilers
 import other_texts
-from other_texts import CASES, compile_file
+from other_texts import CASES
 
 from fp4ref.ptx import Program
 
-PRODUCTS = ("product", "scaled product")
-compiled = lru_cache(maxsize=None)(compile_file)
+PRODUCTS = ("product", "scaled product", "scaled product of tensors")
 
 
 def kernels(folder: Path) -> Iterator[tuple[str, Callable[[], str]]]:
@@ -29,10 +28,11 @@ def kernels(folder: Path) -> Iterator[tuple[str, Callable[[], str]]]:
         A checkout of each repository, as ``OWNER+NAME``.
     """
     for file in other_texts.listed():
-        source = folder / file["repository"].replace("/", "+") / file["path"]
-        if file.get("check") not in PRODUCTS or not source.is_file():
+        if file.get("check") not in PRODUCTS:
             continue
-        module = compiled(source)  # before a rule is wrong
+        module = other_compilers.compiled(folder, file)  # before a rule is wrong
+        if module is None:
+            continue
         for spec in file["kernels"]:
             (name,) = (each for each in module.entries if spec["match"] in each)
             program = Program.of(module, name)
