@@ -196,6 +196,31 @@ extern "C" __global__ void exited_in_cluster(u32* out) {
     out[32 * rank + lane_id()] = value;
 }
 
+// Two warps meet, the second long after the first, each with its operation: bar.sync (0),
+// bar.arrive (1), or a reduction: popc (2), and (3), or (4).
+__device__ u32 met_by(u32 which) {
+    u32 odd = threadIdx.x & 1, result = 0;
+    if (which == 0) asm volatile("bar.sync 1, 64;" ::: "memory");
+    if (which == 1) asm volatile("bar.arrive 1, 64;" ::: "memory");
+    if (which == 2)
+        asm volatile("{ .reg .pred p; setp.ne.u32 p, %1, 0; bar.red.popc.u32 %0, 1, 64, p; }"
+                     : "=r"(result) : "r"(odd) : "memory");
+    if (which == 3)
+        asm volatile("{ .reg .pred p, q; setp.ne.u32 p, %1, 0;"
+                     " bar.red.and.pred q, 1, 64, p; selp.u32 %0, 1, 0, q; }"
+                     : "=r"(result) : "r"(odd) : "memory");
+    if (which == 4)
+        asm volatile("{ .reg .pred p, q; setp.ne.u32 p, %1, 0;"
+                     " bar.red.or.pred q, 1, 64, p; selp.u32 %0, 1, 0, q; }"
+                     : "=r"(result) : "r"(odd) : "memory");
+    return result;
+}
+extern "C" __global__ void met(u32* out, u32 first, u32 second) {
+    u32 warp = threadIdx.x / 32;
+    for (u32 i = 0; i < 1000 * warp; ++i) asm volatile("nanosleep.u32 1000;" ::: "memory");
+    out[threadIdx.x] = met_by(warp ? second : first);
+}
+
 extern "C" __global__ void no_grid_before(u32* out) {
     asm volatile("griddepcontrol.wait;" ::: "memory");
     out[lane_id()] = 1;

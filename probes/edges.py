@@ -40,6 +40,7 @@ IMAGE = 1024
 POISON = 0xA5
 LANES = np.arange(32)
 PAIR = (2, 1, 1)
+MET = ("bar.sync", "bar.arrive", "bar.red.popc", "bar.red.and", "bar.red.or")
 MAP = MapOf("tensor", 0, (128, 8), (128,), (128, 8))
 
 
@@ -119,6 +120,24 @@ def _peers() -> Iterator[Case]:
                     refusal="ClusterFault", size=2, smem_nbytes=2 * IMAGE)  # fmt: skip
     yield _case("sixteen in a cluster", "no_grid_before", {"out": blank(128)},
                 refusal="LaunchFault", size=16)  # fmt: skip
+
+
+def _barriers() -> Iterator[Case]:
+    for first, second in (
+        *((0, 0), (1, 0), (2, 2), (3, 3), (4, 4)),
+        *((2, 0), (0, 2), (3, 0), (2, 1), (1, 2), (4, 1)),
+        *((2, 3), (3, 2), (2, 4), (3, 4), (4, 3)),
+    ):
+        names = MET[first], MET[second]
+        yield _case(
+            f"{names[0]}, then {names[1]}",
+            "met",
+            {"out": blank(256)},
+            *(np.uint32(first), np.uint32(second)),
+            refusal="" if first == second or max(first, second) < 2
+            else "NamedBarrierFault",
+            block=64,
+        )  # fmt: skip
 
 
 def _waits() -> Iterator[Case]:
@@ -290,6 +309,23 @@ def _counted(warp: Warp, at: dict[str, int], n: list[int]) -> Body:
         _put(warp, at["out"] + 128 * warp.index, np.tile(seen.reshape(-1), 32))
 
 
+def _met(warp: Warp, at: dict[str, int], n: list[int]) -> Body:
+    if warp.index:
+        yield from _time(warp, at["out"])
+    operation = MET[n[warp.index]].removeprefix("bar.").removeprefix("red.")
+    value = 0
+    if operation == "sync":
+        yield from named_barrier.sync(warp, 1, 64)
+    elif operation == "arrive":
+        named_barrier.arrive(warp, 1, 64)
+    else:
+        votes = (LANES % 2 == 1).tolist()
+        found = yield from named_barrier.reduce(warp, operation, 1, votes, 64)
+        results = {"popc": found.true, "and": found.true == found.threads}
+        value = int(results.get(operation, found.true > 0))
+    _put(warp, at["out"] + 128 * warp.index, words([value] * 32))
+
+
 def _in_cluster(warp: Warp, at: dict[str, int], n: list[int]) -> Body:
     if warp.index:
         return
@@ -369,6 +405,7 @@ BODIES: dict[str, Callable[[Warp, dict[str, int], list[int]], Body]] = {
     "gone": _gone,
     "exited_warp": _exited_warp,
     "counted": _counted,
+    "met": _met,
     "exited_in_cluster": _in_cluster,
     "no_grid_before": _no_grid,
     "short_sources": _short,
@@ -396,4 +433,4 @@ def emulate(case: Case) -> Outputs:
     return results(machine, at, case)
 
 
-PROBE = Probe("edges", (*_refusals(), *_peers(), *_waits()), emulate)
+PROBE = Probe("edges", (*_refusals(), *_peers(), *_barriers(), *_waits()), emulate)

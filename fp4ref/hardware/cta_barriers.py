@@ -20,10 +20,13 @@ class Ballot:
 
     Attributes
     ----------
+    operation
+        ``popc``, ``and`` or ``or``.
     threads, true
         How many have voted, and how many of them with a true predicate.
     """
 
+    operation: str
     threads: int = 0
     true: int = 0
 
@@ -44,20 +47,21 @@ class NamedBarriers:
         *,
         live_threads: int,
         who: str,
-        votes: Sequence[bool] | None = None,
+        reduction: str = "",
+        votes: Sequence[bool] = (),
     ) -> tuple[int, Ballot | None]:
         """Count one warp in; returns the round it belongs to, and its ballot.
 
         Parameters
         ----------
-        votes
-            The predicates of the warp's threads, for a reduction.
+        reduction, votes
+            The operation of ``bar.red`` and the predicates of the warp's threads.
 
         Raises
         ------
         NamedBarrierFault
             A bad id or thread count, or another count than earlier in the round, or
-            a reduction among other arrivals.
+            a reduction among other arrivals or of another kind.
         """
         bad_count = threads is not None and (threads <= 0 or threads % 32)
         if not 0 <= barrier < COUNT or bad_count:
@@ -76,7 +80,7 @@ class NamedBarriers:
                 rule="all arrivals of a round name the same thread count [PTX: bar]",
                 remedy="use one constant for the barrier's thread count",
             )
-        ballot = self._vote(barrier, votes, who)
+        ballot = self._vote(barrier, reduction, votes, who)
         this_round = self.rounds[barrier]
         self.threads[barrier] = threads
         self.arrived[barrier] += 32
@@ -84,23 +88,23 @@ class NamedBarriers:
         return this_round, ballot
 
     def _vote(
-        self, barrier: int, votes: Sequence[bool] | None, who: str
+        self, barrier: int, reduction: str, votes: Sequence[bool], who: str
     ) -> Ballot | None:
         """Add a warp's predicates to the round's; None for a round without them."""
-        ballot = self.ballots[barrier]
         if not self.arrived[barrier]:
-            ballot = self.ballots[barrier] = None if votes is None else Ballot()
-        elif (ballot is None) != (votes is None):
-            kinds = ("bar.red", "bar.sync or bar.arrive")
-            here, earlier = kinds if votes is not None else kinds[::-1]
+            self.ballots[barrier] = Ballot(reduction) if reduction else None
+        ballot = self.ballots[barrier]
+        earlier = "" if ballot is None else ballot.operation
+        if reduction != earlier:
             raise NamedBarrierFault(
-                f"barrier {barrier}: {here} here, {earlier} earlier in the same round",
+                f"barrier {barrier}: {_named(reduction)} here, {_named(earlier)} "
+                "earlier in the same round",
                 who=who,
                 rule="bar.red is not mixed with bar.sync and bar.arrive on a barrier "
-                "that is in use [PTX: bar]",
-                remedy="let all warps of the round execute bar.red, or use two ids",
+                "that is in use [PTX: bar], nor with another reduction [an H200]",
+                remedy="let all warps of the round execute one bar.red, or use two ids",
             )
-        if ballot is not None and votes is not None:
+        if ballot is not None:
             ballot.threads += len(votes)
             ballot.true += sum(votes)
         return ballot
@@ -112,3 +116,7 @@ class NamedBarriers:
             if arrived and arrived >= (live_threads if threads is None else threads):
                 self.arrived[barrier] = 0
                 self.rounds[barrier] += 1
+
+
+def _named(reduction: str) -> str:
+    return f"bar.red.{reduction}" if reduction else "bar.sync or bar.arrive"

@@ -52,7 +52,11 @@ class NamedBarrierWait:
 
 
 def _arrive(
-    warp: Warp, barrier: int, threads: int | None, votes: Sequence[bool] | None = None
+    warp: Warp,
+    barrier: int,
+    threads: int | None,
+    reduction: str = "",
+    votes: Sequence[bool] = (),
 ) -> tuple[int, Ballot | None]:
     """Count a warp in; returns the round it belongs to, and that round's ballot."""
     reach_barrier(warp)
@@ -61,6 +65,7 @@ def _arrive(
         threads,
         live_threads=warp.cta.live_threads,
         who=warp.who,
+        reduction=reduction,
         votes=votes,
     )
     key = (warp.cta.place, barrier)
@@ -93,12 +98,18 @@ def sync(
 
 
 def reduce(
-    warp: Warp, barrier: int, votes: Sequence[bool], threads: int | None = None
+    warp: Warp,
+    operation: str,
+    barrier: int,
+    votes: Sequence[bool],
+    threads: int | None = None,
 ) -> Generator[Blocked, None, Ballot]:
-    """``bar.red barrier, threads``: arrive with a predicate a thread, and wait.
+    """``bar.red.operation barrier, threads``: arrive with predicates, and wait.
 
     Parameters
     ----------
+    operation
+        ``popc``, ``and`` or ``or``, the same of all warps of a round.
     votes
         The predicates of the warp's threads that have not exited.
 
@@ -108,7 +119,7 @@ def reduce(
         How many threads of the round came, and how many with a true predicate:
         ``.popc`` is that number, ``.and`` is true if it is all, ``.or`` if it is any.
     """
-    this_round, ballot = _arrive(warp, barrier, threads, votes)
+    this_round, ballot = _arrive(warp, barrier, threads, operation, votes)
     assert ballot is not None
     yield from _wait(warp, "bar.red", barrier, threads, this_round)
     return ballot

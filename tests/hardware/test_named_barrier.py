@@ -108,7 +108,7 @@ def test_every_thread_of_a_round_gets_what_all_have_voted(schedule):
     def body(warp):
         for round_ in range(4):
             votes = [lane < 8 * round_ + warp.index for lane in range(32)]
-            ballot = yield from named_barrier.reduce(warp, 3, votes, 96)
+            ballot = yield from named_barrier.reduce(warp, "popc", 3, votes, 96)
             told.append((round_, ballot.threads, ballot.true))
 
     launch(machine(schedule), *[body] * 3)
@@ -118,17 +118,19 @@ def test_every_thread_of_a_round_gets_what_all_have_voted(schedule):
 
 def test_lanes_that_have_exited_have_no_vote():
     def body(warp):
-        ballot = yield from named_barrier.reduce(warp, 0, [True] * 5)
+        ballot = yield from named_barrier.reduce(warp, "and", 0, [True] * 5)
         assert (ballot.threads, ballot.true) == (10, 10)
 
     launch(machine(), body, body)
 
 
-@pytest.mark.parametrize("first", ["sync", "arrive", "reduce"])
-def test_a_reduction_is_not_mixed_with_other_arrivals(first):
+@pytest.mark.parametrize("first", ["sync", "arrive", "and"])
+@pytest.mark.parametrize("late", [0, 1])
+def test_a_reduction_is_not_mixed_with_other_arrivals(first, late):
     def body(warp):
-        if (warp.index == 0) == (first == "reduce"):
-            yield from named_barrier.reduce(warp, 5, [True] * 32, 64)
+        if warp.index == late or first == "and":
+            operation = "popc" if warp.index == late else first
+            yield from named_barrier.reduce(warp, operation, 5, [True] * 32, 64)
         elif first == "arrive":
             named_barrier.arrive(warp, 5, 64)
         else:
@@ -141,7 +143,8 @@ def test_a_reduction_is_not_mixed_with_other_arrivals(first):
 def test_an_id_takes_another_kind_of_arrival_in_its_next_round():
     def body(warp):
         yield from named_barrier.sync(warp, 5, 64)
-        ballot = yield from named_barrier.reduce(warp, 5, [warp.index == 1] * 32, 64)
+        votes = [warp.index == 1] * 32
+        ballot = yield from named_barrier.reduce(warp, "or", 5, votes, 64)
         assert ballot.true == 32
         yield from named_barrier.sync(warp, 5, 64)
 

@@ -83,6 +83,7 @@ def reduce(context: LaunchContext, each: Instruction, form: Form) -> Action:
         threads = state.uniform(count(state), "the count") if count else None
         found = yield from named_barrier.reduce(
             state.warp,
+            what,
             state.uniform(barrier(state), "the barrier"),
             vote(state)[state.lanes].tolist(),
             threads,
