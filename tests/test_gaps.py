@@ -304,7 +304,13 @@ TRIES: dict[str, list[Callable[[], Any]]] = {
                 (32, 1, 1),
             )
         )
-        for name in ("%clock", "%globaltimer_lo", "%pm3", "%envreg31", "%gridid")
+        for name in (
+            "%aggr_smem_size",
+            "%is_explicit_cluster",
+            "%pm3",
+            "%envreg31",
+            "%gridid",
+        )
     ],
     "ptx-constant-expression": [
         lambda text=text: parse(

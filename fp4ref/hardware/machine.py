@@ -224,8 +224,10 @@ class Machine(MachineState):
             landable = [op for op in self.in_flight if op.may_land]
         choice = self.schedule.choose(runnable, landable)
         if choice is None:
-            if warps:
+            if warps and not self.cycles.jump():
                 raise self._deadlock(warps)
+            if warps:
+                return True
             return bool(self.pending)
         if isinstance(choice, AsyncOp):
             self.land(choice)

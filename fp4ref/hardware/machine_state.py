@@ -15,6 +15,7 @@ from typing import Literal
 from fp4ref.errors import HardwareFault, InputError, ReadWhileInFlight
 from fp4ref.hardware.advisory import SILENT, Advisory
 from fp4ref.hardware.byte_array import Memory
+from fp4ref.hardware.cycle_counter import CycleCounter
 from fp4ref.hardware.global_memory import GlobalMemory
 from fp4ref.hardware.in_flight import AsyncOp, Reach, closure, find_conflict
 from fp4ref.hardware.order.engine import Order
@@ -56,6 +57,8 @@ class MachineState:
         Watches which accesses are ordered, if anything does.
     clock
         The schedule, if it is one with times.
+    cycles
+        What a kernel reads as time.
     """
 
     def __init__(
@@ -73,6 +76,7 @@ class MachineState:
         self.clock = self.schedule if isinstance(self.schedule, Timed) else None
         if self.clock is not None:
             self.clock.sms = sm_count
+        self.cycles = CycleCounter()
         self.ordering: Ordering = ordering
         self.recorder = recorder
         self.order: Order | Unobserved = (

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 import fp4ref.ptx.instructions  # noqa: F401  registers them
 from fp4ref.errors import HardwareFault
@@ -31,6 +30,7 @@ from fp4ref.ptx.run.divergence import (
     written_until,
 )
 from fp4ref.ptx.run.loader import load
+from fp4ref.ptx.run.loops import Loops
 from fp4ref.ptx.run.registry import Step, Wait, translate
 from fp4ref.ptx.run.state import (
     LANES,
@@ -152,7 +152,7 @@ def _run(state: WarpState, steps: Sequence[Step], found: Mapping[int, Stretch]) 
     context = state.context
     end = len(steps)
     paths = [Path(0, state.live, end, None)]
-    loops = _Loops(state)
+    loops = Loops(state)
     while paths:
         path = paths[-1]
         if path.held is not None:
@@ -205,7 +205,7 @@ def _run(state: WarpState, steps: Sequence[Step], found: Mapping[int, Stretch]) 
             _define(state, step)
 
 
-def _execute(state: WarpState, stretch: Stretch, loops: _Loops) -> None:
+def _execute(state: WarpState, stretch: Stretch, loops: Loops) -> None:
     """Execute a stretch in the active lanes."""
     is_watched = state.is_watched
     for act, position, line, effect in stretch.deeds:
@@ -252,7 +252,7 @@ def _flow(
     step: Step,
     path: Path,
     paths: list[Path],
-    loops: _Loops,
+    loops: Loops,
     unset: frozenset[int] | None,
 ) -> bool:
     """Branch, call or exit; True if the warp goes round a loop that should wait."""
@@ -324,77 +324,6 @@ def _define(state: WarpState, step: Step) -> None:
         return
     for index in step.defines:
         defined[index] = defined[index] & ~mask | known
-
-
-# -- loops that wait for other warps ---------------------------------------------
-
-_TURNS = 64
-"""Turns of a loop between two looks at the registers."""
-
-
-class _Loops:
-    """Finds out that a warp goes round a loop that cannot end by itself.
-
-    If nothing that others see was done between two looks and all registers are the
-    same, the loop waits for another warp, or for work in flight.
-    """
-
-    def __init__(self, state: WarpState) -> None:
-        self.state = state
-        self.turns = 0
-        self.seen: dict[tuple[int, int], list[NDArray[np.generic]]] = {}
-
-    def reset(self) -> None:
-        """Something was done."""
-        self.turns = 0
-        self.seen.clear()
-        self.state.polled = None
-        self.state.insist = False
-
-    def turn(self, mask: int) -> bool:
-        """Count a branch backwards; True if the warp should wait."""
-        self.turns += 1
-        if self.turns % _TURNS:
-            return False
-        now = [register.copy() for register in self.state.registers]
-        before = self.seen.get((self.state.pc, mask))
-        self.seen[self.state.pc, mask] = now
-        return before is not None and all(map(np.array_equal, before, now))
-
-    def wait(self) -> Body:
-        """Let tests say the truth; if that was not enough, suspend until a change."""
-        seen = self.seen.copy() if self.state.insist else {}
-        if self.state.insist:
-            yield from self.state.warp.wait(SpinWait(self.state))
-        self.reset()
-        self.state.insist = True
-        if seen:
-            # One turn tells whether the change was the one that it waits for.
-            self.seen, self.turns = seen, _TURNS - 1
-
-
-class SpinWait:
-    """A warp goes round a loop until something else changes memory."""
-
-    def __init__(self, state: WarpState) -> None:
-        self.state = state
-        self.before = self._look()
-
-    def _look(self) -> tuple[object, ...]:
-        in_flight = self.state.warp.machine.in_flight
-        return self.state.context.changes, *map(id, in_flight)
-
-    def ready(self) -> bool:
-        """Whether anything has changed."""
-        return self._look() != self.before
-
-    def describe(self) -> str:
-        """Where the loop is."""
-        return f"a loop at {self.state.at} that repeats without change"
-
-    def released_by(self) -> str:
-        """It is not known who could."""
-        return "a warp that writes what the loop reads"
 
 
 __all__ = ["launch"]

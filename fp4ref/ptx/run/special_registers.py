@@ -13,9 +13,18 @@ from fp4ref.ptx.run.state import FULL, LANES, Lanes, WarpState
 from fp4ref.ptx.text.syntax import Instruction, PtxError
 
 Compute = Callable[[WarpState], Any]
+CLOCKS = {
+    "%clock": slice(0, 32),
+    "%clock_hi": slice(32, 64),
+    "%clock64": slice(0, 64),
+    "%globaltimer_lo": slice(0, 32),
+    "%globaltimer_hi": slice(32, 64),
+    "%globaltimer": slice(0, 64),
+}
+"""Registers that are another number each time, and their bits of it."""
 
 _NOT_MODELLED = re.compile(
-    r"%(clock(_hi|64)?|globaltimer(_lo|_hi)?|gridid|pm[0-7](_64)?|envreg([12]?\d|3[01])"
+    r"%(gridid|pm[0-7](_64)?|envreg([12]?\d|3[01])"
     r"|aggr_smem_size|is_explicit_cluster|reserved_smem_offset_(begin|end|cap|0|1)"
     r"|current_graph_exec)"
 )
@@ -35,6 +44,8 @@ def special_reader(
     """
     if _NOT_MODELLED.fullmatch(name):
         raise Unknown("ptx-special-register")
+    if name in CLOCKS:
+        return lambda state: _time(state, CLOCKS[name]).astype(dtype)
     if name not in SPECIALS:
         raise PtxError(f"PTX line {instruction.line}: unknown register {name}")
     compute = SPECIALS[name]
@@ -47,6 +58,14 @@ def special_reader(
         return state.special[name].astype(dtype)
 
     return read
+
+
+def _time(state: WarpState, bits: slice) -> Lanes:
+    """Return the time in every lane."""
+    state.read_time = True
+    now = state.warp.machine.cycles.read()
+    found = now >> bits.start & (1 << bits.stop - bits.start) - 1
+    return np.full(LANES, found, np.uint64)
 
 
 def _tid(state: WarpState, axis: int) -> Lanes:

@@ -201,6 +201,8 @@ class WarpState:
         Whether someone wants to know which statement is executed.
     insist
         Whether tests are answered truthfully, because the warp has waited.
+    read_time
+        Whether a clock was read since the warp last waited for time.
     """
 
     def __init__(self, warp: Warp, context: LaunchContext, live: int) -> None:
@@ -230,6 +232,7 @@ class WarpState:
         self.carry = np.zeros(LANES, np.bool_)
         self.branch: Lanes = np.zeros(LANES, np.uint32)
         self.insist = False
+        self.read_time = False
         machine = warp.machine
         self.is_watched = machine.recorder is not None or machine.order.watches
 

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from fp4ref.ptx.run.operands import constant, reader, writer
 from fp4ref.ptx.run.registry import Action, Lanewise, Step
+from fp4ref.ptx.run.special_registers import CLOCKS
 from fp4ref.ptx.run.state import (
     FULL,
     STORAGE,
@@ -116,7 +117,10 @@ def _belongs(program: Program, position: int, step: Step) -> bool:
     """Whether a step always goes on to the next one, and defines what it writes."""
     if step.flow or step.blocks or step.guard >= 0:
         return False
-    opcode = program.instructions[position].opcode
+    each = program.instructions[position]
+    if any(isinstance(o, Register) and o.name in CLOCKS for o in each.operands):
+        return False  # readings stay in their order
+    opcode = each.opcode
     return not step.taints or bool(step.lanewise) or opcode.startswith("ld.param")
 
 
