@@ -203,8 +203,12 @@ def _rolled(right: Any) -> Any:
     return lambda *given, **named: np.roll(right(*given, **named), 1, axis=0)
 
 
-def _neighbour_row(right: Any) -> Any:
-    return (right[0] ^ 1, right[1])
+def _neighbour_rows(right: Any) -> Any:
+    def wrong(*given: Any) -> Any:
+        held = right(*given)
+        return held._replace(row=held.row ^ 1)
+
+    return wrong
 
 
 def _lower(right: Any) -> Any:
@@ -245,7 +249,7 @@ MUTANTS: dict[str, tuple[Callable[[], Any], tuple[str, ...]]] = {
         ("host TMA f16, 1 stage", "Gluon: matmul f16, warps"),
     ),
     "mma.sync has rows of A exchanged": (
-        _attribute("fp4ref.ptx.instructions.mma_sync:_OF_A", _neighbour_row),
+        _attribute("fp4ref.ptx.instructions.mma_sync:tall", _neighbour_rows),
         ("matmul f16, 32x32x32", "matmul bf16, 16x16x64"),
     ),
     "A in TMEM has its rows rolled": (

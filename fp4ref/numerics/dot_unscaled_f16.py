@@ -79,7 +79,21 @@ def matmul_unscaled_f16(
     start = np.zeros(shape, np.float16) if c is None else c
     if start.shape != shape or start.dtype != np.float16:
         raise InputError(f"mma c: {start.dtype} {start.shape}; need float16 {shape}")
-    rows = max(1, _BLOCK // (shape[1] * a_format.k_step))
+    return rounded_sums(terms_a, terms_b, start)
+
+
+def rounded_sums(terms_a: Terms, terms_b: Terms, start: F16) -> F16:
+    """Return ``A B^T + C`` of decoded operands in one step, whatever K is.
+
+    Parameters
+    ----------
+    terms_a : (M, K)
+    terms_b : (N, K)
+    start : (M, N)
+        C.
+    """
+    shape = start.shape
+    rows = max(1, _BLOCK // (shape[1] * terms_a.significand.shape[1]))
     found = np.empty(shape, np.float16)
     for first in range(0, shape[0], rows):
         some = slice(first, first + rows)

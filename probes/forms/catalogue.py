@@ -19,6 +19,7 @@ from fp4ref.ptx.run.registry import ENTRIES, Entry
 from probes.forms import (
     blackwell_shapes,
     lane_shapes,
+    matrix_shapes,
     mbarrier_shapes,
     memory_shapes,
     shapes,
@@ -31,6 +32,7 @@ from probes.forms.spellings import maker_of, spellings
 SHAPES = {
     **shapes.SHAPES,
     **lane_shapes.SHAPES,
+    **matrix_shapes.SHAPES,
     **memory_shapes.SHAPES,
     **mbarrier_shapes.SHAPES,
     **blackwell_shapes.SHAPES,
@@ -46,7 +48,6 @@ OWN_PROBE = {
     "barriers.fence_proxy_async": "tma",
     "barriers.fence_mbarrier_init": "cluster",
     "cp_async.arrive": "forms",
-    "mma_sync.mma": "hmma",
     "moves.map_address": "cluster",
     "tensormaps.cp_fenceproxy": "tensormap",
     "tensormaps.fence_acquire": "tensormap",

@@ -138,7 +138,18 @@ def rotating_of_copies():
 
 
 @pytest.mark.parametrize(
-    "name", ["bar.red.popc.u32", "red.global.add.f64", "red.global.max.noftz.v2.bf16"]
+    "name",
+    [
+        "bar.red.popc.u32",
+        "red.global.add.f64",
+        "red.global.max.noftz.v2.bf16",
+        "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32",
+        "mma.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16",
+        "mma.sync.aligned.m16n8k32.row.col.satfinite.s32.s8.s8.s32",
+        "wmma.load.c.sync.aligned.row.m8n32k16.global.f32",
+        "wmma.mma.sync.aligned.row.row.m16n16k8.f32.tf32.tf32.f32",
+        "wmma.mma.sync.aligned.row.row.m16n16k16.f16.f32",
+    ],
 )
 def test_a_form_that_a_rule_rests_on(name):
     assert differences([name]) == []

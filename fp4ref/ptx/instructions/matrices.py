@@ -1,7 +1,8 @@
-"""matrices: ``ldmatrix`` and ``stmatrix``, 8 x 8 blocks of shared memory.
+"""matrices: ``ldmatrix``, ``stmatrix`` and ``movmatrix``, blocks of 8 x 8.
 
 Lane 8 m + r holds the address of row r of matrix m; thread t holds the 32 bits of row
-t // 4, columns 2 (t % 4) and the next. Source: PTX, ldmatrix, stmatrix.
+t // 4, columns 2 (t % 4) and the next. Source: PTX, ldmatrix, stmatrix,
+movmatrix.
 """
 
 from __future__ import annotations
@@ -83,5 +84,20 @@ def store_matrix(context: LaunchContext, each: Instruction, form: Form) -> Actio
         observe(state, "shared", addresses, 16, "stmatrix", is_write=True, lanes=lanes)
         write_memory(state, "shared", addresses, rows)
         state.warp.record("stmatrix", {"matrices": count})
+
+    return act
+
+
+@instruction("movmatrix", form=".sync.aligned.m8n8.trans.b16", operands=2, strict=True)
+def transpose(context: LaunchContext, each: Instruction, form: Form) -> Action:
+    """Build ``movmatrix``: the transposed matrix of one register of each lane."""
+    put = writer(context, each.operands[0], "b32", each)
+    read = reader(context, each.operands[1], "b32", each)
+
+    def act(state: WarpState) -> None:
+        state.whole_warp(each.opcode)
+        matrix = read(state).view("<u2").reshape(8, 8)
+        put(state, np.ascontiguousarray(matrix.T).view("<u4").reshape(LANES))
+        state.warp.record("movmatrix", {"matrices": 1})
 
     return act
