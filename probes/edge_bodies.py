@@ -209,6 +209,17 @@ def _no_grid(warp: Warp, at: dict[str, int], n: list[int]) -> Body:
     _put(warp, at["out"], words([1] * 32))
 
 
+def _readings(warp: Warp, at: dict[str, int], n: list[int]) -> Body:
+    cycles = warp.machine.cycles
+    first, start = cycles.read(), cycles.read()
+    while (now := cycles.read()) - start < n[0]:
+        pass
+    low, second = cycles.read() % 2**32, cycles.read()
+    found = second > first, now > start, second % 2**32 - low < 1000
+    _put(warp, at["out"], words([int(each) for each in found]))
+    yield from ()
+
+
 def _short(warp: Warp, at: dict[str, int], n: list[int]) -> Body:
     base = warp.cta.smem_base
     smem.st(warp, base, np.full(512, POISON, np.uint8))
@@ -275,6 +286,7 @@ BODIES: dict[str, Callable[[Warp, dict[str, int], list[int]], Body]] = {
     "met": _met,
     "exited_in_cluster": _in_cluster,
     "no_grid_before": _no_grid,
+    "readings": _readings,
     "short_sources": _short,
     "copies_arrive": _arrive,
     "maxima": _maxima,

@@ -196,6 +196,23 @@ extern "C" __global__ void exited_in_cluster(u32* out) {
     out[32 * rank + lane_id()] = value;
 }
 
+// Clocks: later readings are larger, a delay ends, and %clock is the low half of %clock64.
+extern "C" __global__ void readings(u32* out, u32 delay) {
+    u64 first, second, now, start;
+    u32 low;
+    asm volatile("mov.u64 %0, %%clock64;" : "=l"(first)::"memory");
+    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(start)::"memory");
+    do asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now)::"memory");
+    while (now - start < delay);
+    asm volatile("mov.u32 %0, %%clock;" : "=r"(low)::"memory");
+    asm volatile("mov.u64 %0, %%clock64;" : "=l"(second)::"memory");
+    if (lane_id() == 0) {
+        out[0] = second > first;
+        out[1] = now > start;
+        out[2] = (u32)second - low < 1000;
+    }
+}
+
 // Two warps meet, the second long after the first, each with its operation: bar.sync (0),
 // bar.arrive (1), or a reduction: popc (2), and (3), or (4).
 __device__ u32 met_by(u32 which) {

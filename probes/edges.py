@@ -129,6 +129,7 @@ def _waits() -> Iterator[Case]:
         "exited in cluster", "exited_in_cluster", {"out": out}, block=64, size=2
     )
     yield _case("no grid before", "no_grid_before", {"out": out})
+    yield _case("readings", "readings", {"out": out}, np.uint32(20_000))
     data = pattern_bytes(9, 512)
     yield _case("short sources", "short_sources", {"in": data, "out": out})
     yield _case("copies arrive", "copies_arrive", {"in": data, "out": out})

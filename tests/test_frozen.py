@@ -16,7 +16,16 @@ import fp4ref
 
 ROOMS = ("hardware", "layout", "numerics", "ptx")
 STATE = {
-    *("CtaPair", "NamedBarriers", "Ballot", "AsyncOp", "_Copy", "CopyGroups", "_Hold"),
+    *(
+        "CtaPair",
+        "NamedBarriers",
+        "Ballot",
+        "CycleCounter",
+        "AsyncOp",
+        "_Copy",
+        "CopyGroups",
+        "_Hold",
+    ),
     *("Access", "AsyncAccess", "Commit", "MapFence"),
     *("_Product", "TileReport", "TierReport", "Slabs", "Planner", "Float32Slabs"),
     *("Entry", "Function", "Module", "LaunchContext", "Path", "Step", "_Uses"),
