@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from on_lanes import bits32, bits64, lanes
 
+from fp4ref.ptx import UndefinedRegister
 from fp4ref.ptx.instructions.masks import BaseOutOfMask
 
 EDGES = np.array([0, 1, 2, 5, 16, 30, 31, 32, 33, 63, 64, 255, 0xFFFFFFFF], np.uint32)
@@ -79,6 +80,23 @@ def test_two_products_of_halves_and_bytes(half: str, a_kind: str, b_kind: str) -
             for i in range(2)
         )
         assert total == (sum(products) + z) & FULL
+
+
+@pytest.mark.parametrize(("half", "selector"), [("lo", 0x7610), ("hi", 0x1076)])
+def test_bytes_that_dp2a_does_not_read_need_no_value(half: str, selector: int) -> None:
+    """nvcc puts two bytes beside two that it leaves open, and multiplies the first."""
+    body = (
+        ".reg .b32 %two, %open; prmt.b32 %two, %a, %open, {:#x};"
+        "dp2a.{}.u32.u32 %d, %a, %two, %a;"
+    )
+    a = bits32(2, 64)
+    found = lanes(body.format(selector, half), "u4", a=a)
+    for x, total in zip(a.tolist(), found.tolist(), strict=True):
+        products = (x & 0xFFFF) * (x & 0xFF) + (x >> 16) * (x >> 8 & 0xFF)
+        assert total == (products + x) & FULL
+    other = {"lo": "hi", "hi": "lo"}[half]
+    with pytest.raises(UndefinedRegister):
+        lanes(body.format(selector, other), "u4", a=a)
 
 
 # -- the carry flag
