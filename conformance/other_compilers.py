@@ -59,8 +59,13 @@ template <class... T> Tensor empty(std::initializer_list<int>, T...) { return {}
 """Headers of libraries that no kernel calls."""
 
 
-def compile_file(source: Path) -> Module:
+def compile_file(source: Path, include: Path | None = None) -> Module:
     """Compile a CUDA file to PTX for sm_100a and parse it.
+
+    Parameters
+    ----------
+    include
+        Folder of headers; that of the file is searched too.
 
     Raises
     ------
@@ -78,7 +83,8 @@ def compile_file(source: Path) -> Module:
         command = [
             *(str(tools.nvcc), f"-ccbin={tools.host_compiler}", "-ptx", "-std=c++17"),
             *("-arch=sm_100a", "--expt-relaxed-constexpr", f"-I{folder}"),
-            *(f"-I{source.parent}", "-o", str(made), str(source)),
+            *(f"-I{source.parent}", f"-I{include or source.parent}"),
+            *("-o", str(made), str(source)),
         ]
         subprocess.run(command, check=True, capture_output=True)
         return parse(made.read_text())
@@ -124,7 +130,7 @@ def compiled(folder: Path, file: Mapping[str, Any]) -> Module | None:
         print(f"{source}: not there, skipped", flush=True)
         return None
     if "class" not in file:
-        return compile_file(source)
+        return compile_file(source, checkout / file.get("include", ""))
     try:
         module = file["path"].removesuffix(".py").replace("/", ".")
         return compile_class(checkout, module, file["class"].split())

@@ -101,6 +101,22 @@ def product(spec: Mapping[str, Any]) -> Launched:
     return arguments, {2: (rounded, 0.0)}
 
 
+def product_in_halves(spec: Mapping[str, Any]) -> Launched:
+    """Return the launch of a product whose operands and every sum are in FP16.
+
+    Parameters
+    ----------
+    spec
+        ``shape``: M, N and K. B is (N, K).
+    """
+    m, n, k = spec["shape"]
+    rng = np.random.default_rng(8)
+    a, b = (rng.integers(-2, 3, (rows, k)).astype(np.float16) for rows in (m, n))
+    sizes = [np.uint64(x) for x in (m, n, k)]
+    want = a.astype(np.float64) @ b.astype(np.float64).T
+    return [a, b, np.zeros((m, n), np.float16), *sizes], {2: (want, 0.0)}
+
+
 def _scaled(spec: Mapping[str, Any]) -> tuple[list[Mapped], list[Any], Any]:
     """Return A and B, their scales as bytes of the MMA's tiles, and the product."""
     m, n, k = spec["shape"]

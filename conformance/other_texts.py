@@ -13,6 +13,7 @@ is missing.
 from __future__ import annotations
 
 import argparse
+import re
 import struct
 import subprocess
 import sys
@@ -29,6 +30,7 @@ from other_matmuls import (
     BF16,
     Mapped,
     product,
+    product_in_halves,
     scaled_product,
     scaled_product_of_tensors,
 )
@@ -118,13 +120,22 @@ def _residual() -> Case:
     return Case([np.zeros(2048, BF16), a, b, np.int32(2048)], {0: (want, 0.0)})
 
 
+def _minimum() -> Case:
+    x = np.random.default_rng(6).standard_normal(512).astype(np.float32)
+    want = np.full(4, x.min(), np.float64)
+    clocks = np.zeros(8, np.int64)
+    return Case([x, np.zeros(4, np.float32), clocks], {1: (want, 0.0)})
+
+
 CASES: dict[str, Callable[[Mapping[str, Any]], Case]] = {
     "sgemm": lambda spec: _sgemm(),
     "softmax": lambda spec: _softmax(),
     "layernorm": lambda spec: _layernorm(),
     "gelu": lambda spec: _gelu(),
     "residual": lambda spec: _residual(),
+    "minimum": lambda spec: _minimum(),
     "product": lambda spec: Case(*product(spec)),
+    "product in halves": lambda spec: Case(*product_in_halves(spec)),
     "scaled product": lambda spec: Case(*scaled_product(spec)),
     "scaled product of tensors": lambda spec: Case(*scaled_product_of_tensors(spec)),
 }
@@ -186,8 +197,21 @@ def run(program: Program, spec: dict[str, Any], case: Case, schedule: str | int)
 
 def listed() -> list[dict[str, Any]]:
     """Return the files of the list."""
-    found: list[dict[str, Any]] = tomllib.loads(LIST.read_text())["file"]
+    found: list[dict[str, Any]] = []
+    for file in tomllib.loads(LIST.read_text())["file"]:
+        found += [
+            file | {"path": each} for each in file.get("paths", [file.get("path")])
+        ]
     return found
+
+
+def name_of(spec: Mapping[str, Any], entry: str) -> str:
+    """Return a kernel's name out of its entry's, and the note about it."""
+    name = spec["match"].lstrip("0123456789").split("ILi")[0]
+    whole = re.match(r"_Z(\d+)", entry)
+    if whole and name not in entry[: whole.end()]:
+        name = entry[whole.end() :][: int(whole[1])]
+    return name + ", " * ("note" in spec) + str(spec.get("note", ""))
 
 
 def author_of(file: Mapping[str, Any]) -> str:
@@ -226,8 +250,7 @@ def rows(folder: Path) -> Iterator[tuple[str, str, str, str]]:
                 result = _said(
                     {each: run(program, spec, case, each) for each in SCHEDULES}
                 )
-            name = spec["match"].lstrip("0123456789").split("ILi")[0]
-            name += ", " * ("note" in spec) + spec.get("note", "")
+            name = name_of(spec, names[0])
             yield name, author, told, result
             print(f"  {name}: {result}", flush=True)
 
@@ -247,7 +270,8 @@ The products of learn-cuda and of gpu-mode-kernels are written by hand for sm_10
 no library, and ran on B200s: their authors have the times. Their operands make every
 sum exact, so "equal" is every bit. `matmul_tmem_kernel` has M = 64 and A in TMEM. The
 product of gpu-mode-kernels and the four of gn-kernels, which their author wrote with
-CuTe DSL, are NVFP4.
+CuTe DSL, are NVFP4. Those of cuda_hgemm are of another time: `wmma` and `mma.sync` in
+FP16, with up to four stages of `cp.async`; every bit too.
 
 What is not equal is so by its author's text, and was read there:
 
