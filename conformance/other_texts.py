@@ -127,6 +127,14 @@ def _minimum() -> Case:
     return Case([x, np.zeros(4, np.float32), clocks], {1: (want, 0.0)})
 
 
+def _sum_of_a_grid() -> Case:
+    """Small integers: every sum is exact. The first CTA adds all at the end."""
+    x = np.random.default_rng(7).integers(-9, 10, 2048).astype(np.float32)
+    by_cta = x.reshape(-1, 2, 128).sum(axis=(0, 2), dtype=np.float64)
+    want = np.array([by_cta.sum(), by_cta[1]])
+    return Case([x, np.zeros(2, np.float32), np.uint32(2048)], {1: (want, 0.0)})
+
+
 CASES: dict[str, Callable[[Mapping[str, Any]], Case]] = {
     "sgemm": lambda spec: _sgemm(),
     "softmax": lambda spec: _softmax(),
@@ -134,6 +142,7 @@ CASES: dict[str, Callable[[Mapping[str, Any]], Case]] = {
     "gelu": lambda spec: _gelu(),
     "residual": lambda spec: _residual(),
     "minimum": lambda spec: _minimum(),
+    "sum of a grid": lambda spec: _sum_of_a_grid(),
     "product": lambda spec: Case(*product(spec)),
     "product in halves": lambda spec: Case(*product_in_halves(spec)),
     "scaled product": lambda spec: Case(*scaled_product(spec)),

@@ -305,8 +305,8 @@ TRIES: dict[str, list[Callable[[], Any]]] = {
             )
         )
         for name in (
-            "%aggr_smem_size",
-            "%is_explicit_cluster",
+            "%reserved_smem_offset_1",
+            "%envreg0",
             "%pm3",
             "%envreg31",
             "%gridid",

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from on_lanes import bits32, bits64, lanes, machine, run
+from on_lanes import bits32, bits64, kernel, lanes, machine, run
 
-from fp4ref.ptx import PtxError, UndefinedRegister
+from fp4ref.ptx import Program, PtxError, UndefinedRegister, launch, parse
 
 
 def test_a_64_bit_register_is_packed_low_half_first() -> None:
@@ -201,10 +201,32 @@ def test_special_registers() -> None:
         "%lanemask_lt": (1 << (np.arange(64) % 32)) - 1,
         "%lanemask_ge": 0xFFFFFFFF & ~((1 << (np.arange(64) % 32)) - 1),
         "%dynamic_smem_size": np.full(64, 256),
+        "%total_smem_size": np.full(64, 256),
+        "%aggr_smem_size": np.full(64, 256 + 1024),
     }
     for name, values in want.items():
         d = lanes(f"mov.u32 %d, {name};", "u4", a=bits32(1, 64), smem_nbytes=256)
         np.testing.assert_array_equal(d, values, err_msg=name)
+
+
+def test_shared_memory_is_counted_as_an_h200_counts_it() -> None:
+    """16 static and 2,048 dynamic bytes: 2,176 in all, 3,088 with what is reserved."""
+    used = ".shared .b8 few[16]; .reg .b32 %few; mov.u32 %few, few;"
+    for name, wanted in (("total", 2176), ("aggr", 3088), ("dynamic", 2048)):
+        d = lanes(f"{used} mov.u32 %d, %{name}_smem_size;", "u4", smem_nbytes=2048)
+        assert (d == wanted).all(), name
+
+
+@pytest.mark.parametrize("ctas", [1, 2])
+def test_a_kernel_knows_whether_it_has_clusters(ctas: int) -> None:
+    on = machine(sms=2)
+    out = on.gmem.upload("out", np.zeros(1, np.uint32))
+    text = kernel(
+        "mov.pred %p1, %is_explicit_cluster; selp.u32 %r1, 1, 0, %p1;"
+        f"mov.u64 %rd1, {out}; st.global.u32 [%rd1], %r1;"
+    )
+    launch(on, Program.of(parse(text)), (2, 1, 1), (1, 1, 1), b"", cluster=(ctas, 1, 1))
+    assert on.gmem.contents(out, 4).view("u4")[0] == (ctas > 1)
 
 
 def test_addresses_convert_to_generic_and_back() -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import struct
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import ml_dtypes
@@ -46,11 +47,8 @@ def include_dirs() -> list[str]:
     """Header folders of the compiler wheels."""
     import nvidia
 
-    return [
-        str(path)
-        for root in nvidia.__path__
-        for path in __import__("pathlib").Path(root).glob("*/include")
-    ]
+    found = [each for root in nvidia.__path__ for each in Path(root).glob("*/include")]
+    return [str(each) for path in found for each in (path, path / "cccl")]
 
 
 def compile_cuda(source: str, arch: str = "sm_100a") -> str:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from fp4ref.hardware.shared_memory import BASE
 from fp4ref.ptx.run.registry import Unknown
 from fp4ref.ptx.run.state import FULL, LANES, Lanes, WarpState
 from fp4ref.ptx.text.syntax import Instruction, PtxError
@@ -24,9 +25,8 @@ CLOCKS = {
 """Registers that are another number each time, and their bits of it."""
 
 _NOT_MODELLED = re.compile(
-    r"%(gridid|pm[0-7](_64)?|envreg([12]?\d|3[01])"
-    r"|aggr_smem_size|is_explicit_cluster|reserved_smem_offset_(begin|end|cap|0|1)"
-    r"|current_graph_exec)"
+    r"%(gridid|pm[0-7](_64)?|envreg(0|[3-9]|[12]\d|3[01])"
+    r"|reserved_smem_offset_(begin|end|cap|0|1)|current_graph_exec)"
 )
 
 
@@ -74,6 +74,27 @@ def _tid(state: WarpState, axis: int) -> Lanes:
     return (linear % x, linear // x % y, linear // (x * y))[axis]
 
 
+def _workspace(state: WarpState) -> int:
+    """Return where a grid's threads count those that wait for all: grid.sync().
+
+    The driver gives a kernel that is launched cooperatively such a place, of zeros, and
+    says where in ``%envreg1`` (upper half) and ``%envreg2``. Here every launch has one.
+    """
+    context = state.context
+    if context.workspace is None:
+        gmem = state.warp.machine.gmem
+        context.workspace = gmem.upload("grid workspace", np.zeros(16, np.uint32))
+    return context.workspace
+
+
+def _used_nbytes(state: WarpState) -> int:
+    """Bytes of shared memory, static and dynamic."""
+    return state.context.static_nbytes + state.context.dynamic_nbytes
+
+
+_SMEM_UNIT = 128
+"""Shared memory is given in such pieces; an H200 says so for 2,064 bytes."""
+
 _BY_AXIS: dict[str, Callable[[WarpState, int], Any]] = {
     "tid": _tid,
     "ntid": lambda s, i: s.context.block[i],
@@ -106,7 +127,11 @@ SPECIALS: dict[str, Compute] = {
     "%cluster_ctarank": lambda s: s.warp.cta.rank,
     "%cluster_nctarank": lambda s: len(s.warp.cta.cluster.ctas),
     "%dynamic_smem_size": lambda s: s.context.dynamic_nbytes,
-    "%total_smem_size": lambda s: s.context.static_nbytes + s.context.dynamic_nbytes,
+    "%total_smem_size": lambda s: -(-_used_nbytes(s) // _SMEM_UNIT) * _SMEM_UNIT,
+    "%aggr_smem_size": lambda s: BASE + _used_nbytes(s),
+    "%is_explicit_cluster": lambda s: len(s.warp.cta.cluster.ctas) > 1,
+    "%envreg1": lambda s: _workspace(s) >> 32,
+    "%envreg2": lambda s: _workspace(s) & 0xFFFFFFFF,
     "%lanemask_eq": lambda s: 1 << _lane,
     "%lanemask_lt": lambda s: (1 << _lane) - 1,
     "%lanemask_le": lambda s: (2 << _lane) - 1,

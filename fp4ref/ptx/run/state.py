@@ -115,6 +115,8 @@ class LaunchContext:
         How many instructions so far could change what another warp sees.
     on_turn
         Called at every branch backwards.
+    workspace
+        Address of what a cooperative grid counts in; None before it is asked for.
     stacked, stack_nbytes
         Names of the local variables of recursive functions, which are the last ones in
         local memory, and their bytes.
@@ -131,6 +133,7 @@ class LaunchContext:
     output: list[str] = field(default_factory=list)
     changes: int = 0
     on_turn: Callable[[], None] | None = None
+    workspace: int | None = None
     stacked: frozenset[str] = frozenset()
     stack_nbytes: int = 0
     index: dict[str, int] = field(init=False)
