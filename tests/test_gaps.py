@@ -371,5 +371,5 @@ def test_the_row_with_the_most_words_speaks() -> None:
     assert spoken("tcgen05.mma.ws.sp.cta_group::1.kind::f16") == "mma-sparse"
     assert spoken("cvt.pack.sat.u8.s32.b32") == "ptx-cvt-pack"
     assert spoken("fma.rn.oob.f16x2") == "ptx-float-half"
-    assert spoken("rsqrt.approx.f64") == "ptx-float64"
+    assert spoken("mad24.hi.sat.s32") == "ptx-integer-packed"
     assert spoken("nonsense.u32") == ""

@@ -146,7 +146,8 @@ class Standing(Enum):
 
 _NOT_ON_SM_90 = re.compile(
     "tcgen05|TMEM|clusterlaunchcontrol|[eE]2[mM]1|UE4M3|(ue|UE)8[mM]0|U4_ALIGN|SM100"
-    r"|instruction descriptor|cta_group|CTA pair|\bmma\b|32-byte atoms|6 bits|sm_100"
+    r"|instruction descriptor|cta_group|CTA pair|(?<!wmma[.])\bmma\b(?![.]sync)"
+    "|32-byte atoms|6 bits|sm_100"
 )
 """Words of operations that Hopper lacks; ptxas refuses the instructions for sm_90."""
 

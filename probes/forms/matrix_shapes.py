@@ -25,8 +25,18 @@ _TILE = {
     "m8n32k16": (8, 32, 16),
     "m32n8k16": (32, 8, 16),
     "m16n16k8": (16, 16, 8),
+    "m8n8k4": (8, 8, 4),
 }
-_NBYTES = {"f16": 2, "bf16": 2, "s8": 1, "u8": 1, "tf32": 4, "f32": 4, "s32": 4}
+_NBYTES = {
+    "f16": 2,
+    "bf16": 2,
+    "s8": 1,
+    "u8": 1,
+    "tf32": 4,
+    "f32": 4,
+    "s32": 4,
+    "f64": 8,
+}
 _WIDER = 16
 """Bytes by which a row is longer in the second shape."""
 
@@ -70,8 +80,20 @@ def _numbered(name: str, count: int) -> list[str]:
     return [f"%{name}{i}" for i in range(count)]
 
 
-def _folded(registers: list[str]) -> str:
+def _halves(registers: list[str]) -> str:
+    """Split registers of 64 bits into twice as many, %p0 and on."""
+    words = _numbered("p", 2 * len(registers))
+    return f".reg .b32 %p<{len(words)}>; " + "".join(
+        f"mov.b64 {_vector(words[2 * i : 2 * i + 2])}, {each}; "
+        for i, each in enumerate(registers)
+    )
+
+
+def _folded(registers: list[str], kind: str = "b32") -> str:
     """One result of all registers: 16 bits of a hash."""
+    if kind == "f64":
+        words = _numbered("p", 2 * len(registers))
+        return _halves(registers) + _folded(words)
     lines = [".reg .b32 %h, %i; mov.b32 %h, 0; "]
     for each in registers:
         lines.append(
@@ -81,8 +103,37 @@ def _folded(registers: list[str]) -> str:
     return "".join(lines)
 
 
+_DOUBLES = (
+    "mov.b64 %m, 0xffffffffffffffff; mov.b64 %o, 0; and.b32 %w, %cta, 1; "
+    "setp.ne.u32 %is, %w, 0; @%is mov.b64 %m, 0x803fffffffffffff; "
+    "@%is mov.b64 %o, 0x3fc0000000000000; "
+)
+"""Masks of float64: any bits, or near 1."""
+
+
+def _near(registers: list[str]) -> str:
+    return "".join(
+        f"mov.b64 %n, {r}; and.b64 %n, %n, %m; or.b64 %n, %n, %o; mov.b64 {r}, %n; "
+        for r in registers
+    )
+
+
+def _of_doubles(opcode: str) -> Shape:
+    body = (
+        ".reg .f64 %y<6>; .reg .b64 %m, %o, %n; .reg .b32 %w; .reg .pred %is; "
+        f"{_DOUBLES}"
+        "mov.b64 %y0, %a; mov.b64 %y1, %b; mov.b64 %y2, %c; mov.b64 %y3, %e; "
+        f"{_near(_numbered('y', 4))}{opcode} {{%y4, %y5}}, {{%y0}}, {{%y1}}, "
+        "{%y2, %y3}; "
+    )
+    return Shape(body + _folded(["%y4", "%y5"], "f64"), ("b64",) * 4, (16,))
+
+
 def _mma(opcode: str, groups: Groups) -> Iterator[Shape]:
     d, kind = groups["types"].split(".")[:2]
+    if kind == "f64":
+        yield _of_doubles(opcode)
+        return
     count = 16 * int(groups["k"]) * _NBYTES[kind] // 128
     of_a = _numbered("y", count)
     of_b, of_c = _numbered("z", count // 2), _numbered("w", 2 if d == "f16" else 4)
@@ -98,6 +149,12 @@ def _mma(opcode: str, groups: Groups) -> Iterator[Shape]:
 
 def _move(opcode: str, groups: Groups) -> Iterator[Shape]:
     yield Shape(f"{opcode} %d0, %a;", ("b32",), (32,))
+
+
+def _root(opcode: str, groups: Groups) -> Iterator[Shape]:
+    yield Shape(f"{opcode} %d0, %a;", ("b64",), (64,))
+    positive = "and.b64 %a, %a, 0x7fffffffffffffff; "
+    yield Shape(f"{positive}{opcode} %d0, %a;", ("b64",), (64,), suffix="positive")
 
 
 # -- wmma --------------------------------------------------------------------------
@@ -124,7 +181,7 @@ def _registers(matrix: str, shape: str, kind: str) -> int:
     if matrix in "ab" and kind == "f16":
         return 8
     elements = {"a": m * k, "b": n * k, "c": m * n, "d": m * n}[matrix]
-    return elements * _NBYTES[kind] // 128
+    return elements * min(_NBYTES[kind], 4) // 128
 
 
 def _least(matrix: str, shape: str, layout: str) -> int:
@@ -147,7 +204,7 @@ def _load(opcode: str, groups: Groups) -> Iterator[Shape]:
     ):
         body = f".reg .b32 %y<{count}>; {prelude}{opcode} {_vector(registers)}, "
         yield Shape(
-            f"{_typed(body, kind)}[{at}]{stride}; {_folded(registers)}",
+            f"{_typed(body, kind)}[{at}]{stride}; {_folded(registers, kind)}",
             ("x128",),
             (16,),
             suffix=suffix,
@@ -156,7 +213,8 @@ def _load(opcode: str, groups: Groups) -> Iterator[Shape]:
 
 def _typed(text: str, kind: str) -> str:
     """Let the fragment's registers be of floats where they are."""
-    return text.replace(".reg .b32 %y<", ".reg .f32 %y<") if kind == "f32" else text
+    own = kind if kind in ("f32", "f64") else "b32"
+    return text.replace(".reg .b32 %y<", f".reg .{own} %y<")
 
 
 def _store(opcode: str, groups: Groups) -> Iterator[Shape]:
@@ -172,6 +230,10 @@ def _store(opcode: str, groups: Groups) -> Iterator[Shape]:
         floats = "".join(f"mov.b32 %f{i}, %y{i}; " for i in range(8))
         words += f".reg .f32 %f<8>; {floats}"
         registers = _vector(_numbered("f", count))
+    if kind == "f64":
+        words += "mov.b64 %g0, {%y0, %y1}; mov.b64 %g1, {%y2, %y3}; "
+        words = f".reg .f64 %g<2>; {words}"
+        registers = _vector(_numbered("g", count))
     inputs = ("x128", "b64", "b64")
     if groups["space"].startswith("shared"):
         body = (
@@ -218,11 +280,32 @@ def _read_back(space: str, at: str, nbytes: int) -> str:
     return f".reg .b32 %v<{len(words)}>; {loads}{_folded(words)}"
 
 
+def _product_of_doubles(opcode: str, layouts: list[str]) -> Shape:
+    loads = "".join(
+        f"wmma.load.{matrix}.sync.aligned.{layout}.m8n8k4.global.f64 "
+        f"{_vector(registers)}, [%at0+{offset}]; "
+        for matrix, layout, registers, offset in (
+            ("a", layouts[0], ["%y0"], 0),
+            ("b", layouts[1], ["%y1"], 512),
+            ("c", "row", ["%y2", "%y3"], 1024),
+        )
+    )
+    body = (
+        f"{_PLACE}.reg .f64 %y<6>; .reg .b64 %m, %o, %n; .reg .pred %is; {loads}"
+        f"{_DOUBLES}{_near(_numbered('y', 4))}"
+        f"{opcode} {{%y4, %y5}}, {{%y0}}, {{%y1}}, {{%y2, %y3}}; "
+    )
+    return Shape(body + _folded(["%y4", "%y5"], "f64"), ("x128",), (16,))
+
+
 def _multiply(opcode: str, groups: Groups) -> Iterator[Shape]:
     shape = groups["shape"]
     named = groups.get("types") or f"{groups['d']}.f16.f16.{groups['c']}"
     d, a, _, c = named.split(".")
     layouts = opcode.split(".")[4:6]
+    if d == "f64":
+        yield _product_of_doubles(opcode, layouts)
+        return
     body = (
         f"{_PLACE}{_mask(a, c)}.reg .b32 %y<8>, %z<8>, %w<8>, %x<8>; "
         ".reg .f32 %f<8>, %g<8>; "
@@ -256,6 +339,7 @@ def _multiply(opcode: str, groups: Groups) -> Iterator[Shape]:
 SHAPES: dict[str, Shapes] = {
     "mma_sync.mma": _mma,
     "matrices.transpose": _move,
+    "double_reciprocals.root": _root,
     "wmma.load": _load,
     "wmma.store": _store,
     "wmma.mma": _multiply,

@@ -146,6 +146,8 @@ def rotating_of_copies():
         "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32",
         "mma.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16",
         "mma.sync.aligned.m16n8k32.row.col.satfinite.s32.s8.s8.s32",
+        "mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64",
+        "rsqrt.approx.f64, positive",
         "wmma.load.c.sync.aligned.row.m8n32k16.global.f32",
         "wmma.mma.sync.aligned.row.row.m16n16k8.f32.tf32.tf32.f32",
         "wmma.mma.sync.aligned.row.row.m16n16k16.f16.f32",

@@ -6,6 +6,9 @@ upper word of the result is the correctly rounded one plus a few units; the offs
 depends only on the significand and, for the root, on whether the exponent is even.
 Measured on an H200 (sm_90), where the tables are right for all 2^32 upper words; that
 Blackwell has the same is an assumption.
+
+``rsqrt.approx.f64`` without ``.ftz`` is that table and one step of a series, as ptxas
+writes it for sm_90a and for sm_100a alike.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from fp4ref.ptx.instructions.doubles import fma, quiet
 from fp4ref.ptx.instructions.elementwise import elementwise
 from fp4ref.ptx.instructions.rounding import F64
 from fp4ref.ptx.run.registry import Action, Form, instruction
@@ -94,3 +98,26 @@ def approximate(context: LaunchContext, each: Instruction, form: Form) -> Action
     """Build ``rcp`` and ``rsqrt`` ``.approx.ftz.f64`` with the tables of an H200."""
     name = "rcp" if form["name"].startswith("rcp") else "rsqrt_ftz"
     return elementwise(context, each, lambda x: _approximate(name, x), "f64")
+
+
+def _refined(x: F64) -> F64:
+    """Return 1 / sqrt(x) of normal numbers: e = 1 - x y^2; y + y e (1/2 + 3/8 e)."""
+    y = _approximate("rsqrt_ftz", x)
+    e = fma(x, -(y * y), np.ones_like(x))
+    return fma(fma(e, np.full_like(x, 0.375), np.full_like(x, 0.5)), y * e, y)
+
+
+@instruction("rsqrt.approx.f64", operands=2)
+def root(context: LaunchContext, each: Instruction, form: Form) -> Action:
+    """Build ``rsqrt.approx.f64``, which scales a subnormal up before."""
+
+    def act(x: F64) -> F64:
+        small = np.abs(x) < np.finfo(np.float64).smallest_normal
+        scaled = np.where(small, x * 2.0**54, x)
+        found = _refined(scaled) * np.where(small, 2.0**27, 1.0)
+        found = np.where(x == np.inf, 0.0, found)
+        found = np.where(x < 0, np.nan, found)
+        found = np.where(x == 0, np.copysign(np.inf, x), found)
+        return quiet(np.where(np.isnan(x), x, found), (x,))
+
+    return elementwise(context, each, act, "f64")

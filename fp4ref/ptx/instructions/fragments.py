@@ -19,9 +19,12 @@ from fp4ref.ptx.text.syntax import Instruction, Operand, PtxError
 STORED: dict[str, np.dtype[Any]] = {
     **{name: np.dtype("<u2") for name in ("f16", "bf16")},
     **{"tf32": np.dtype("<u4"), "s8": np.dtype("i1"), "u8": np.dtype("u1")},
-    **{"f32": np.dtype("<f4"), "s32": np.dtype("<i4")},
+    **{"f32": np.dtype("<f4"), "f64": np.dtype("<f8"), "s32": np.dtype("<i4")},
 }
 """How an element of each PTX type is held; f16 and the like as their patterns."""
+
+_OWN = ("f32", "f64")
+"""Types whose elements have a register of their type each; others share b32."""
 
 Places = NDArray[np.intp]
 _LANE = np.arange(LANES)[:, None]
@@ -105,7 +108,7 @@ class FragmentReader:
         shape: tuple[int, int],
     ) -> None:
         items = _registers(each, operand, held, kind)
-        register = "f32" if kind == "f32" else "b32"
+        register = kind if kind in _OWN else "b32"
         self.reads: list[Get] = [reader(context, o, register, each) for o in items]
         self.held, self.kind, self.shape = held, kind, shape
 
@@ -130,14 +133,14 @@ class FragmentWriter:
         kind: str,
     ) -> None:
         items = _registers(each, operand, held, kind)
-        register = "f32" if kind == "f32" else "b32"
+        register = kind if kind in _OWN else "b32"
         self.puts: list[Put] = [writer(context, o, register, each) for o in items]
         self.held, self.kind = held, kind
 
     def __call__(self, state: WarpState, matrix: NDArray[np.generic]) -> None:
         """Give every lane its elements."""
         mine = np.ascontiguousarray(matrix[self.held])
-        words = mine.view(np.float32 if self.kind == "f32" else np.uint32)
+        words = mine if self.kind in _OWN else mine.view(np.uint32)
         for i, put in enumerate(self.puts):
             put(state, np.ascontiguousarray(words[:, i]))
 
@@ -146,7 +149,9 @@ def _registers(
     each: Instruction, operand: int, held: Held, kind: str
 ) -> tuple[Operand | None, ...]:
     items = items_of(each.operands[operand])
-    wanted = held.row.shape[1] * STORED[kind].itemsize // 4
+    wanted = held.row.shape[1]
+    if kind not in _OWN:
+        wanted = wanted * STORED[kind].itemsize // 4
     if len(items) != wanted:
         raise PtxError(
             f"PTX line {each.line}: {each.opcode} takes a vector of {wanted} registers "

@@ -1,7 +1,7 @@
 """mma_sync: ``mma.sync``, a product of small matrices in the registers of a warp.
 
-Shapes m16n8k4 to m16n8k32, elements f16, bf16, tf32 and 8-bit integers. Source: PTX,
-mma.
+Shapes m16n8k4 to m16n8k32, elements f16, bf16, tf32 and 8-bit integers; m8n8k4 of
+float64. Source: PTX, mma.
 """
 
 from __future__ import annotations
@@ -18,9 +18,15 @@ from fp4ref.ptx.run.registry import Action, Form, instruction
 from fp4ref.ptx.run.state import LaunchContext, WarpState
 from fp4ref.ptx.text.syntax import Instruction
 
-_M, _N = 16, 8
+_N = 8
 
 
+@instruction(
+    "mma.sync",
+    form=".aligned.m8n8k(?P<k>4).row.col(.rn)?.(?P<types>f64.f64.f64.f64)",
+    operands=4,
+    strict=True,
+)
 @instruction(
     "mma.sync",
     form=".aligned.m16n8k(?P<k>8|16).row.col.(?P<types>f32.f16.f16.f32|"
@@ -44,18 +50,19 @@ _M, _N = 16, 8
 def mma(context: LaunchContext, each: Instruction, form: Form) -> Action:
     """Build ``mma.sync.aligned``, which the whole warp executes."""
     types, k = Types(*form["types"].split(".")), int(form["k"])
-    of_a, of_b = tall(_M, k, types.per_register), wide(_N, k, types.per_register)
-    of_d = result(_M, _N)
+    m = 8 if types.d == "f64" else 16
+    of_a, of_b = tall(m, k, types.per_register), wide(_N, k, types.per_register)
+    of_d = result(m, _N)
     put = FragmentWriter(context, each, 0, of_d, types.d)
-    a = FragmentReader(context, each, 1, of_a, types.a, (_M, k))
+    a = FragmentReader(context, each, 1, of_a, types.a, (m, k))
     b = FragmentReader(context, each, 2, of_b, types.b, (_N, k))
-    c = FragmentReader(context, each, 3, of_d, types.c, (_M, _N))
+    c = FragmentReader(context, each, 3, of_d, types.c, (m, _N))
     saturates = bool(form.get("satfinite"))
 
     def act(state: WarpState) -> None:
         state.whole_warp(each.opcode)
         found = multiply(types, a(state), b(state), c(state), saturates)
         put(state, found)
-        state.warp.record("mma.sync", {"shape": f"m16n8k{k}", "types": form["types"]})
+        state.warp.record("mma.sync", {"shape": f"m{m}n8k{k}", "types": form["types"]})
 
     return act

@@ -1,8 +1,8 @@
 """warp_products: the arithmetic of ``mma.sync`` and ``wmma.mma``.
 
-That of floats is the one of ``tcgen05.mma`` without scales: MMA-Sim has one model for
-both, and an H200 agrees with it. Integers are exact, and wrap around or saturate at
-the end.
+Into float32 and f16 it is that of ``tcgen05.mma`` without scales: MMA-Sim has one model
+for both, and an H200 agrees with it. Float64 is a chain of fused multiply-adds along K.
+Integers are exact, and wrap around or saturate at the end.
 """
 
 from __future__ import annotations
@@ -16,7 +16,9 @@ from fp4ref.numerics.decoded_operands import decode_terms
 from fp4ref.numerics.dot_unscaled_f16 import rounded_sums
 from fp4ref.numerics.elements import ElementFormat
 from fp4ref.numerics.instruction import mma_unscaled
+from fp4ref.ptx.instructions.doubles import fma, quiet
 from fp4ref.ptx.instructions.fragments import STORED
+from fp4ref.ptx.instructions.rounding import F64
 
 _FORMATS = {
     "f16": ElementFormat.F16,
@@ -36,7 +38,7 @@ class Types(NamedTuple):
     @property
     def per_register(self) -> int:
         """Elements of A and B in a register."""
-        return 4 // STORED[self.a].itemsize
+        return max(1, 4 // STORED[self.a].itemsize)
 
     @property
     def is_integer(self) -> bool:
@@ -69,6 +71,8 @@ def multiply(
     """
     if types.is_integer:
         return _integers(a, b, c, saturates)
+    if types.d == "f64":
+        return _chain(a, b, c)
     a_format, b_format = _FORMATS[types.a], _FORMATS[types.b]
     if (types.d, types.c) == ("f16", "f16"):
         terms = decode_terms(a, a_format.element), decode_terms(b, b_format.element)
@@ -89,3 +93,12 @@ def _integers(
         limits = np.iinfo(np.int32)
         total = total.clip(limits.min, limits.max)
     return total.astype(np.int32)
+
+
+def _chain(a: F64, b: F64, c: F64) -> F64:
+    """Return float64 sums, rounded after each product; of NaNs as ``fma`` has them."""
+    found = c.ravel()
+    for k in range(a.shape[1]):
+        x, y = (each.ravel() for each in np.broadcast_arrays(a[:, k, None], b[:, k]))
+        found = quiet(fma(x, y, found), (x, found, y))
+    return found.reshape(c.shape)

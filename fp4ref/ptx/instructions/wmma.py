@@ -37,6 +37,7 @@ _TILE = {
     "m8n32k16": (8, 32, 16),
     "m32n8k16": (32, 8, 16),
     "m16n16k8": (16, 16, 8),
+    "m8n8k4": (8, 8, 4),
 }
 _ROW_NBYTES = 16
 _REGISTERS_OF_F16 = 8
@@ -46,10 +47,10 @@ def _held(matrix: str, shape: str, kind: str) -> tuple[Held, tuple[int, int]]:
     """Return what a lane holds of A, B, C or D, and the matrix's shape."""
     m, n, k = _TILE[shape]
     # Of m8n32 the hardware computes the transposed product.
-    flat = m == 8
+    flat = (m, n) == (8, 32)
     if matrix in "cd":
         return result(n, m).transposed if flat else result(m, n), (m, n)
-    per = 4 // STORED[kind].itemsize
+    per = max(1, 4 // STORED[kind].itemsize)
     if matrix == "a":
         found, extent = (wide if flat else tall)(m, k, per), (m, k)
     else:
@@ -129,6 +130,12 @@ class _Place:
 )
 @instruction(
     "wmma.load",
+    form=".(?P<matrix>a|b|c).sync.aligned.(?P<layout>row|col).(?P<shape>m8n8k4)"
+    f"{_SPACE}.(?P<kind>f64)",
+    operands=(2, 3),
+)
+@instruction(
+    "wmma.load",
     form=f".(?P<matrix>c).sync.aligned.(?P<layout>row|col).(?P<shape>{_SHAPES})"
     f"{_SPACE}.(?P<kind>f16|f32|s32)",
     operands=(2, 3),
@@ -178,6 +185,14 @@ def load(context: LaunchContext, each: Instruction, form: Form) -> Action:
     writes=0,
     strict=True,
 )
+@instruction(
+    "wmma.store",
+    form=".(?P<matrix>d).sync.aligned.(?P<layout>row|col).(?P<shape>m8n8k4)"
+    f"{_SPACE}.(?P<kind>f64)",
+    operands=(2, 3),
+    writes=0,
+    strict=True,
+)
 def store(context: LaunchContext, each: Instruction, form: Form) -> Action:
     """Build ``wmma.store``: D from the registers of a warp into memory."""
     kind = form["kind"]
@@ -217,6 +232,13 @@ def store(context: LaunchContext, each: Instruction, form: Form) -> Action:
     "wmma.mma",
     form=".sync.aligned.(row|col).(row|col).(?P<shape>m16n16k8)."
     "(?P<types>f32.tf32.tf32.f32)",
+    operands=4,
+    strict=True,
+)
+@instruction(
+    "wmma.mma",
+    form=".sync.aligned.(row|col).(row|col).(?P<shape>m8n8k4)."
+    "(?P<types>f64.f64.f64.f64)(.rn)?",
     operands=4,
     strict=True,
 )
