@@ -14,8 +14,6 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from on_lanes import SPECIAL_FLOATS, floats, lanes
 
-from fp4ref.errors import NotModelled
-
 F32 = NDArray[np.float32]
 NAN = 0x7FFFFFFF
 
@@ -302,15 +300,3 @@ def test_ex2_and_tanh_are_near_the_functions_and_exact_where_they_must_be() -> N
     tangent = lanes("tanh.approx.f32 %d, %a;", "f4", a=a)
     assert np.abs(tangent - np.tanh(a.astype(np.float64))).max() < 2.0**-10
     assert np.array_equal(tangent, -lanes("tanh.approx.f32 %d, %a;", "f4", a=-a))
-
-
-REFUSED = [
-    "rsqrt.approx.f64 %rd1, %rd2",
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("text", REFUSED)
-def test_what_has_no_exact_model_is_refused_by_name(text: str) -> None:
-    opcode = text.split()[0].replace(".", "[.]")
-    with pytest.raises(NotModelled, match=rf"{opcode} \(line \d+\)"):
-        lanes(f"mov.b32 %d, 0; {text};", "u4")

@@ -117,6 +117,8 @@ def test_every_view_draws_and_speaks(
         color_scheme=scheme,
     )
     page.locator(".fp4ref-twin summary").click()
+    # The browser says later that it has opened, and the twin is drawn then.
+    page.locator(".fp4ref-twin tbody tr").first.wait_for(state="attached")
     for view in VIEWS:
         page.evaluate(f"() => {PLAYER}.show('{view}')")
         picture = page.locator(".fp4ref-picture svg")
