@@ -70,6 +70,14 @@ def whole(scheduled: dict[str, fp4ref.Run]) -> viz.Player:
 Opener = Callable[..., Any]
 
 
+SETTLED = """() => new Promise(done => {
+  let frames = 4;
+  const next = () => frames-- ? requestAnimationFrame(next) : done();
+  next();
+})"""
+"""Once it knows its width, a player draws anew, in the frame after that."""
+
+
 @pytest.fixture
 def open_players(chromium: Any, tmp_path: Path) -> Iterator[Opener]:
     """Write players to a file and open it; outside requests and errors fail."""
@@ -86,6 +94,7 @@ def open_players(chromium: Any, tmp_path: Path) -> Iterator[Opener]:
         page.goto(path.as_uri() + query)
         if options.get("java_script_enabled", True):
             page.locator(".fp4ref-picture svg").nth(len(players) - 1).wait_for()
+            page.evaluate(SETTLED)
         return page
 
     yield opened
