@@ -26,6 +26,12 @@ STORED: dict[str, np.dtype[Any]] = {
 _OWN = ("f32", "f64")
 """Types whose elements have a register of their type each; others share b32."""
 
+
+def per_register(kind: str) -> int:
+    """Return how many elements of a type one register holds."""
+    return max(1, 4 // STORED[kind].itemsize)
+
+
 Places = NDArray[np.intp]
 _LANE = np.arange(LANES)[:, None]
 _ROW, _PLACE = _LANE // 4, _LANE % 4
@@ -149,9 +155,7 @@ def _registers(
     each: Instruction, operand: int, held: Held, kind: str
 ) -> tuple[Operand | None, ...]:
     items = items_of(each.operands[operand])
-    wanted = held.row.shape[1]
-    if kind not in _OWN:
-        wanted = wanted * STORED[kind].itemsize // 4
+    wanted = held.row.shape[1] // per_register(kind)
     if len(items) != wanted:
         raise PtxError(
             f"PTX line {each.line}: {each.opcode} takes a vector of {wanted} registers "

@@ -9,6 +9,7 @@ from __future__ import annotations
 from fp4ref.ptx.instructions.fragments import (
     FragmentReader,
     FragmentWriter,
+    per_register,
     result,
     tall,
     wide,
@@ -51,7 +52,8 @@ def mma(context: LaunchContext, each: Instruction, form: Form) -> Action:
     """Build ``mma.sync.aligned``, which the whole warp executes."""
     types, k = Types(*form["types"].split(".")), int(form["k"])
     m = 8 if types.d == "f64" else 16
-    of_a, of_b = tall(m, k, types.per_register), wide(_N, k, types.per_register)
+    per = per_register(types.a)
+    of_a, of_b = tall(m, k, per), wide(_N, k, per)
     of_d = result(m, _N)
     put = FragmentWriter(context, each, 0, of_d, types.d)
     a = FragmentReader(context, each, 1, of_a, types.a, (m, k))

@@ -36,11 +36,6 @@ class Types(NamedTuple):
     c: str
 
     @property
-    def per_register(self) -> int:
-        """Elements of A and B in a register."""
-        return max(1, 4 // STORED[self.a].itemsize)
-
-    @property
     def is_integer(self) -> bool:
         """Whether D is a sum of integers."""
         return self.d == "s32"

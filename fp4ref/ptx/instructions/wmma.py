@@ -18,6 +18,7 @@ from fp4ref.ptx.instructions.fragments import (
     FragmentReader,
     FragmentWriter,
     Held,
+    per_register,
     result,
     tall,
     wide,
@@ -50,7 +51,7 @@ def _held(matrix: str, shape: str, kind: str) -> tuple[Held, tuple[int, int]]:
     flat = (m, n) == (8, 32)
     if matrix in "cd":
         return result(n, m).transposed if flat else result(m, n), (m, n)
-    per = max(1, 4 // STORED[kind].itemsize)
+    per = per_register(kind)
     if matrix == "a":
         found, extent = (wide if flat else tall)(m, k, per), (m, k)
     else:
